@@ -21,7 +21,7 @@ from pipelines.core.text import quote_identifier
 from pipelines.finance.reconcile.statements import TABLES, read_statement
 from pipelines.finance.reconciled import open_published
 from pipelines.publish.build import BuildResult
-from pipelines.warehouse.duckdb_file import Version
+from pipelines.warehouse.version_files import Version
 
 REBUILD_JOB = "rebuild"
 Result = dg.MaterializeResult[None] | dg.AssetCheckResult

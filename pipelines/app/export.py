@@ -23,7 +23,7 @@ from pipelines.metadata.locks import hold_lock
 from pipelines.publish.export_table import Column, ExportTable, describe_sources, list_tables
 from pipelines.publish.export_xlsx import write_workbook
 from pipelines.warehouse.duckdb_file import Row
-from pipelines.warehouse.memory import is_refused
+from pipelines.warehouse.memory_limit import is_memory_refused
 
 DBT, SOURCES = "dbt", "sources.yml"
 CSV: Final = "FORMAT csv, HEADER"
@@ -139,7 +139,7 @@ def _new_folder(given: Path | None, default: Path) -> Iterator[tuple[Path, Path]
         durable_rename(part, folder)
     except (duckdb.Error, OSError) as error:
         stop.raise_if_requested()
-        if is_refused(error):
+        if is_memory_refused(error):
             raise  # which `open_session` explains
         raise StorageFailed(
             f"The export to {folder} failed: {printable(error)}. No file of it was kept. Analysts "

@@ -24,7 +24,8 @@ from pipelines.publish.left_over import left_over
 from pipelines.publish.search import SearchResult
 from pipelines.publish.versions import checkpoint, require_unchanged
 from pipelines.warehouse.books import BooksFolder
-from pipelines.warehouse.duckdb_file import Row, Version
+from pipelines.warehouse.duckdb_file import Row
+from pipelines.warehouse.version_files import Version
 
 EXPECTED = (VersionStatus.PUBLISHED, VersionStatus.LOST)  # to have a file
 __all__ = [

@@ -156,7 +156,7 @@ def _planned(
 
 def _requests(stream: Stream, scan: Scan) -> tuple[int, str]:
     """Return how many requests a list takes that took so many, and what changed since, in words."""
-    before = (scan.memory or {}).get("passes", 1)
+    before = (scan.traits or {}).get("passes", 1)
     if before == stream.passes or scan.requests <= 1:
         return scan.requests, ""
     changed = f", with passes = {stream.passes} in place of {before}"

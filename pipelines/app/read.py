@@ -245,7 +245,7 @@ class _Run:
         actor = limiter_actor(self.session, client.connection)
         with self.session.metadata.transaction() as db:
             last = scans.newest_sealed(db, name, stream.name)
-            memory = scans.list_memory(db, name, stream.name)
+            traits = scans.list_traits(db, name, stream.name)
         # It is newer than the last one, also where the clock was set back.
         started_at = max(now, last.started_at + timedelta.resolution) if last else now
         return ScanHeader(
@@ -258,7 +258,7 @@ class _Run:
             started_at=started_at,
             day=now.date(),
             configured_key=stream.key,
-            memory=memory,
+            traits=traits,
             page_size=stream.limit,
             algorithm=ALGORITHM_VERSION,
             base_url=client.connection.base_url,

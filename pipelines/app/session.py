@@ -14,8 +14,8 @@ from pipelines.core.errors import MemoryRefused
 from pipelines.core.text import Redactor
 from pipelines.metadata.engine import Metadata
 from pipelines.publish.stores import Stores
-from pipelines.warehouse.duckdb_file import Warehouse
-from pipelines.warehouse.memory import MemoryLimit, is_refused
+from pipelines.warehouse.memory_limit import MemoryLimit, is_memory_refused
+from pipelines.warehouse.version_files import Warehouse
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ def open_session(home: Home | None = None, *, clock: Clock | None = None) -> Ite
         stores = (settings, metadata, archive, warehouse, clock or Clock())
         yield AppSession(*stores, Redactor())
     except duckdb.Error as error:
-        if not is_refused(error):
+        if not is_memory_refused(error):
             raise
         raise MemoryRefused(
             "DuckDB needs more memory for this than it may use (memory_limit, now "

@@ -20,7 +20,7 @@ from pipelines.archive.records import (
     parse_page,
     split_digests,
 )
-from pipelines.core.completeness import Completeness, ListMemory
+from pipelines.core.completeness import Completeness, ListTraits
 
 STOP: Final = "stop"  # purpose of a line that is no request
 LEVEL = 1  # a page of 500 records: 0.6 ms, 290 KB become 45 KB; higher levels gain little
@@ -52,7 +52,7 @@ class ScanHeader(msgspec.Struct, frozen=True, tag_field="line", tag="header"):
     started_at: datetime
     day: date
     configured_key: str | None
-    memory: ListMemory
+    traits: ListTraits = msgspec.field(name="memory")
     page_size: int  # the limit that is asked for
     algorithm: int
     base_url: str = ""

@@ -25,9 +25,10 @@ from pipelines.metadata import scans
 from pipelines.metadata.runs import is_running
 from pipelines.metadata.tables import Run, Scan, VersionRow, VersionStatus
 from pipelines.warehouse.books import Books, BooksFolder
-from pipelines.warehouse.duckdb_file import Row, Version, Warehouse, fetch_rows
+from pipelines.warehouse.duckdb_file import Row, fetch_rows
 from pipelines.warehouse.formats import read_format
-from pipelines.warehouse.memory import say
+from pipelines.warehouse.memory_limit import readable_error
+from pipelines.warehouse.version_files import Version, Warehouse
 
 T = TypeVar("T")
 BUILD_FOLLOWS: Final = timedelta(hours=1)  # within which the build behind a sync has ended
@@ -204,7 +205,7 @@ def read_published(warehouse: Warehouse, break_amount: Decimal) -> Published:
             scan_ids = frozenset(scan_id for (scan_id,) in db.execute(SCAN_IDS).fetchall())
             published = Published(version, "", scan_ids, _read_lists(db), format=number)
     except (PartnerSyncError, duckdb.Error) as error:
-        return Published(version, say(error))
+        return Published(version, readable_error(error))
     return replace(published, **_read_books(BooksFolder(warehouse), version, break_amount))
 
 
@@ -236,7 +237,7 @@ def _read_books(folder: BooksFolder, version: Version, break_amount: Decimal) ->
                 found["unknown_currencies"] = fetch_rows(db, UNKNOWN_CURRENCIES)
                 found["read_otherwise"] = fetch_rows(db, READ_OTHERWISE)
     except (PartnerSyncError, duckdb.Error) as error:
-        found["books_problem"] = say(error)
+        found["books_problem"] = readable_error(error)
     return found
 
 

@@ -30,7 +30,7 @@ def rests_on_one_reading(method: str | None, chains: int | None) -> bool:
     return method == Method.OVERLAPPING_PAGES and (chains or 0) < AGREEING
 
 
-class ListMemory(msgspec.Struct, frozen=True):
+class ListTraits(msgspec.Struct, frozen=True):
     """What one scan of a list leaves for the next one.
 
     Rows are identified by `key`, None: by their whole content; without `key_decided` the next scan
@@ -66,7 +66,7 @@ class Proof(msgspec.Struct, frozen=True):
     reason: str
     used: dict[int, Ranges]
     conflicting: dict[int, Ranges]
-    memory: ListMemory
+    traits: ListTraits = msgspec.field(name="memory")
     chains: int | None = None
 
 
@@ -124,7 +124,7 @@ class Completeness(Proof, frozen=True, kw_only=True):
         how = f"Contains every row that existed throughout {self._when()}{self._basis()}."
         if self.method is Method.ONE_PAGE:
             how = f"One page held the whole list at {self._when()}."
-        key = self.memory.key
+        key = self.traits.key
         named = (
             f"Primary key: {', '.join(key_fields(key))}."
             if key

@@ -13,7 +13,7 @@ import numpy as np
 
 from pipelines.archive.envelope import ParsedPage
 from pipelines.archive.lines import Exchange, ScanHeader, cached_seconds
-from pipelines.core.completeness import ListMemory
+from pipelines.core.completeness import ListTraits
 from pipelines.core.key import key_fields
 from pipelines.extract.pages import Numbers, Page, PageRequest, Purpose
 
@@ -38,8 +38,8 @@ class PageReader:
         self._stream = header.stream
         # By key, once decided: what gets the values of its fields.
         self._values: dict[str, list[attrgetter[msgspec.Raw]]] | None = None
-        known = header.configured_key or header.memory.key
-        if header.configured_key or header.memory.key_decided:
+        known = header.configured_key or header.traits.key
+        if header.configured_key or header.traits.key_decided:
             self._use((known,) if known else ())
 
     def _use(self, keys: tuple[str, ...]) -> None:
@@ -140,7 +140,7 @@ class KeySearch:
     """
 
     configured: str | None
-    memory: ListMemory
+    traits: ListTraits
     key: str | None = field(init=False)
     _fields: tuple[str, ...] = ()
     _pages: list[Numbers] = field(default_factory=list)  # rows that no earlier page reached
@@ -148,7 +148,7 @@ class KeySearch:
     _decided: int = 0  # so many pages were known when the key was decided last
 
     def __post_init__(self) -> None:
-        self.key = self.configured or self.memory.key
+        self.key = self.configured or self.traits.key
 
     def learn(self, page: Page) -> bool:
         """Note what a page shows; return whether from now on another field is the key."""
@@ -162,7 +162,7 @@ class KeySearch:
 
     def change(self) -> bool:
         """Use another field if the one in use is not the best; return whether it changed."""
-        if self.configured or self.memory.key_decided or len(self._pages) == self._decided:
+        if self.configured or self.traits.key_decided or len(self._pages) == self._decided:
             return False
         self._decided = len(self._pages)
         # A name of an identifier says more than a few copies with other content: while a list is

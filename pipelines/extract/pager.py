@@ -6,7 +6,7 @@ from math import ceil
 
 import numpy as np
 
-from pipelines.core.completeness import ListMemory
+from pipelines.core.completeness import ListTraits
 from pipelines.extract.key import KeySearch
 from pipelines.extract.pages import Ask, Numbers, Page, PageRequest, Purpose, ReadingEnded, Steps
 
@@ -53,7 +53,7 @@ class Pager:
     behind a row, `first_length` the length that the list had at the end of the first pass.
     """
 
-    memory: ListMemory
+    traits: ListTraits
     keys: KeySearch
     answers: list[Page]
     pages: list[Page] = field(default_factory=list)
@@ -66,7 +66,7 @@ class Pager:
     first_length: int = 0
 
     def __post_init__(self) -> None:
-        self.expected = self.memory.length or 0
+        self.expected = self.traits.length or 0
         self._recorded = deque(self.answers)
         self._seen = np.empty(0, np.uint64)
         self._seen_pages = 0
@@ -156,7 +156,7 @@ class Pager:
             allowed = self._allowed(len(self.seen()))
         if len(self.answers) >= allowed:
             raise ReadingEnded(f"its rows were not counted within {allowed:,} requests")
-        pages = ENDLESS_PAGES if self.memory.length is None else KNOWN_PAGES
+        pages = ENDLESS_PAGES if self.traits.length is None else KNOWN_PAGES
         if offset > max(MAX_PASSES * known, pages * self.size):
             raise ReadingEnded("the list does not end")
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from msgspec.structs import replace
 
-from pipelines.core.completeness import ListMemory, Method, Proof, Ranges
+from pipelines.core.completeness import ListTraits, Method, Proof, Ranges
 from pipelines.extract.agreement import Agreement, Proven
 from pipelines.extract.chain import Chain, read_chain
 from pipelines.extract.key import KeySearch
@@ -33,17 +33,17 @@ WITHOUT_LENGTH = 3  # passes
 CHUNK = 400  # pages whose rows are compared at a time
 
 
-def read_list(configured_key: str | None, memory: ListMemory, passes: int = 1) -> Steps[Proof]:
+def read_list(configured_key: str | None, traits: ListTraits, passes: int = 1) -> Steps[Proof]:
     """Read a list until it is proven complete, or until it has cost too many requests.
 
     With 2 `passes`, one chain of pages is no proof: two must agree, or the rows are counted.
     The same answers lead to the same requests. To end early, throw ReadingEnded.
     """
-    keys = KeySearch(configured_key, memory)
+    keys = KeySearch(configured_key, traits)
     answers = list[Page]()
     while True:
         try:
-            proof = yield from _Reading(Pager(memory, keys, answers), passes).read()
+            proof = yield from _Reading(Pager(traits, keys, answers), passes).read()
         except KeyChanged:
             continue
         if not keys.change():
@@ -67,7 +67,7 @@ class _Reading:
     agreement: Agreement = field(default_factory=Agreement)
 
     def read(self) -> Steps[Proof]:
-        self.moved = not self.pager.memory.stable_order
+        self.moved = not self.pager.traits.stable_order
         try:
             while True:
                 seen = len(self.pager.seen())
@@ -250,9 +250,9 @@ class _Reading:
 
     def _prove(self, rows: Rows, method: Method, length: int | None, reason: str = "") -> Proof:
         pager = self.pager
-        before = self.pager.memory
+        before = self.pager.traits
         decided = before.key_decided or (pager.passes > 0 and len(rows) > 0)
-        memory = ListMemory(
+        traits = ListTraits(
             key=pager.keys.key,
             key_decided=decided,
             passes=self.passes,
@@ -271,7 +271,7 @@ class _Reading:
             reason=reason,
             used=_ranges(used),
             conflicting=_ranges(np.concatenate([conflicting, lacking])),
-            memory=memory,
+            traits=traits,
             chains=0,
         )
 

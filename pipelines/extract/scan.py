@@ -87,7 +87,7 @@ class _Driver:
 
     def __post_init__(self) -> None:
         header = self.scan.header
-        self._steps = read_list(header.configured_key, header.memory, header.passes)
+        self._steps = read_list(header.configured_key, header.traits, header.passes)
         self._pages = PageReader(header)
 
     async def read(self) -> Proof:
@@ -134,7 +134,7 @@ class _Driver:
         self.used_at = exchange.received_at.timestamp()
         self.cached_seconds = max(self.cached_seconds, cached_seconds(exchange.headers))
         self.reached = max(self.reached, page.end)
-        expected = self.scan.header.memory.length
+        expected = self.scan.header.traits.length
         self.on_progress(self.reached, self.requests, expected)
         return self._steps.send(page)
 

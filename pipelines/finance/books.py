@@ -24,12 +24,12 @@ from pipelines.finance.mapping import mapping_content
 from pipelines.finance.reconcile.engine import Inputs, reconcile, replace_decisions
 from pipelines.metadata.tables import BooksRow, Close
 from pipelines.publish.catalog import comment
-from pipelines.publish.memory import with_memory
+from pipelines.publish.enough_memory import with_enough_memory
 from pipelines.publish.stores import Stores
 from pipelines.publish.versions import change_versions, storage_error
 from pipelines.warehouse.books import FORMAT, MAKE_AGAIN, Books, BooksFolder
-from pipelines.warehouse.duckdb_file import Version
-from pipelines.warehouse.memory import is_refused
+from pipelines.warehouse.memory_limit import is_memory_refused
+from pipelines.warehouse.version_files import Version
 
 CREATE_ABOUT: Final = """
 CREATE OR REPLACE TABLE meta.books AS
@@ -174,7 +174,7 @@ def _make(stores: Stores, *, again: bool) -> BooksResult:
     def write(stores: Stores) -> tuple[Books, memory.NewMemory]:
         return _write(stores, version, inputs, base)
 
-    books, new = with_memory(stores, write)
+    books, new = with_enough_memory(stores, write)
     memory.record(stores, books, new)
     stop.raise_if_requested()
     folder.publish(books)
@@ -223,7 +223,7 @@ def _explained(stores: Stores, version: Version) -> Iterator[None]:
         yield
     except (duckdb.Error, OSError, MemoryError) as error:
         stop.raise_if_requested()
-        if is_refused(error):
+        if is_memory_refused(error):
             raise MemoryRefused(
                 f"The books of version {version.number} cannot be made: DuckDB needs more memory "
                 f"than it may use (memory_limit, now {stores.warehouse.memory_limit.text}). The "

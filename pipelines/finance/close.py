@@ -41,7 +41,8 @@ from pipelines.finance.reports.text import format_amount
 from pipelines.metadata.tables import Close
 from pipelines.publish.stores import Stores
 from pipelines.publish.versions import change_versions, require_unchanged
-from pipelines.warehouse.duckdb_file import Row, Version, fetch_rows
+from pipelines.warehouse.duckdb_file import Row, fetch_rows
+from pipelines.warehouse.version_files import Version
 
 BUILD: Final = "Run `partner-sync reconcile`, review the month, then close it."
 SYNC: Final = "Run `partner-sync sync`, review the month, then close it."

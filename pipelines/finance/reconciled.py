@@ -15,7 +15,7 @@ from pipelines.finance.reconcile.engine import create_pair_view, create_row_view
 from pipelines.finance.reconcile.statements import RULES
 from pipelines.publish.stores import Stores
 from pipelines.warehouse.books import BooksFolder
-from pipelines.warehouse.duckdb_file import Version
+from pipelines.warehouse.version_files import Version
 
 MAPPING: Final = "SELECT books.mapping FROM meta.books AS books"
 SHOWN_VALUES: Final = 12

@@ -20,7 +20,7 @@ from pipelines.publish.stores import Stores
 from pipelines.publish.versions import previous_versions
 from pipelines.warehouse.books import Books, BooksFolder
 from pipelines.warehouse.duckdb_file import DAMAGED
-from pipelines.warehouse.memory import is_refused
+from pipelines.warehouse.memory_limit import is_memory_refused
 
 NAME: Final = re.compile(r"v(\d{8,})\.html")
 
@@ -42,7 +42,7 @@ def read_published(session: Stores) -> Figures:
             figures = read_figures(db, number, previous=previous)
             figures = replace(figures, doubts=[*read_age(session), *figures.doubts])
     except duckdb.Error as error:
-        if is_refused(error):
+        if is_memory_refused(error):
             raise  # which `open_session` explains
         raise StorageFailed(
             f"The report cannot be made: {printable(error)}.",

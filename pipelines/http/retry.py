@@ -16,9 +16,9 @@ from pipelines.config.connections import Connection
 from pipelines.core import errors
 from pipelines.core.clock import Clock
 from pipelines.core.text import Redactor, printable
+from pipelines.rate_limit.actor_state import LONGEST_BLOCK
 from pipelines.rate_limit.headers import read_retry_after, read_seconds
 from pipelines.rate_limit.limiter import Slot
-from pipelines.rate_limit.memory import LONGEST_BLOCK
 
 logger = logging.getLogger(__name__)
 

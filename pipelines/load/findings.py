@@ -68,7 +68,7 @@ INFORMATION = {"values_discarded", "values_rounded", "column_changed", "names_ar
 def reasons_to_hold(delta: Delta, last_key: str | None, stream: Stream) -> Iterator[str]:
     """Yield why a scan must not be loaded without approval."""
     stage, proof, schema = delta.stage, delta.stage.scan.completeness, delta.stage.schema
-    key, rows, current, deleted = proof.memory.key, proof.rows, len(stage.current), delta.deleted
+    key, rows, current, deleted = proof.traits.key, proof.rows, len(stage.current), delta.deleted
     if current and key != last_key:
         before, now = (
             "the whole record" if each is None else f"`{each}`" for each in (last_key, key)
@@ -127,7 +127,7 @@ def _notes(delta: Delta, changed: int) -> Iterator[tuple[str, str, dict[str, obj
     if stage.keyless and not stage.has_new_key:
         yield "rows_not_deleted", "", {"count": stage.keyless}
     rows = len(stage.current)
-    if stage.scan.completeness.memory.key is None:  # a changed row is a deleted and a new one
+    if stage.scan.completeness.traits.key is None:  # a changed row is a deleted and a new one
         changed = min(delta.new, delta.deleted)
     if rows >= FEWEST_ROWS and 2 * changed > rows:
         yield "rows_changed", "", {"count": changed, "rows": rows}

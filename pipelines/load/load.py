@@ -89,7 +89,7 @@ def _load(target: Target, stream: Stream, *, approved: bool) -> LoadResult:
     last_time, last_key, is_loaded = target.run(SELECT_LAST)[0]
     if is_loaded:
         return LoadResult(target.scan.scan_id)
-    has_new_key = target.scan.completeness.memory.key != last_key
+    has_new_key = target.scan.completeness.traits.key != last_key
     current = current_digests(target)
     folder = target.scan.path.parent  # has room for large files
     with TemporaryFile(dir=folder) as file:

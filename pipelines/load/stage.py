@@ -67,7 +67,7 @@ class Stage:
 
     def __post_init__(self) -> None:
         self.is_seen = np.zeros(len(self.current), np.bool_)
-        self._key = self.scan.completeness.memory.key
+        self._key = self.scan.completeness.traits.key
         self._fields = key_fields(self._key)
         self._equal: Counter[int] = Counter()
         self._index: list[pa.RecordBatch] = []

@@ -52,7 +52,7 @@ CREATE_TABLES = (CREATE_LOADS, CREATE_QUARANTINE, CREATE_REQUESTS, CREATE_FINDIN
 NAMES = ("page", "purpose", "status", "sent_at", "received_at", "request_id", "error")
 # What header, proof and result of a load say besides; all else has a column of meta.loads.
 NOT_LOADED = {
-    *("run_id", "path", "actor", "configured_key", "memory", "page_size", "algorithm"),
+    *("run_id", "path", "actor", "configured_key", "traits", "page_size", "algorithm"),
     *("base_url", "passes", "format", "used", "conflicting", "erased"),
     *("cached_seconds", "service_started_at", "service_ended_at", "held", "tables", "findings"),
 }
@@ -129,7 +129,7 @@ class Target:
         """Add a row to meta.loads."""
         header, proof = self.scan.header, self.scan.completeness
         values = {**asdict(header), **asdict(proof), **counts, "valid_time": valid_time}
-        values |= {"key": proof.memory.key, "sentence": proof.sentence(header.stream)}
+        values |= {"key": proof.traits.key, "sentence": proof.sentence(header.stream)}
         values["started_at"], values["ended_at"] = proof.span()
         kept = {name: value for name, value in values.items() if name not in NOT_LOADED}
         self.insert("meta.loads", [kept])

@@ -9,7 +9,7 @@ import msgspec
 from sqlalchemy import ScalarResult, func, select
 from sqlalchemy.orm import Session
 
-from pipelines.core.completeness import Completeness, ListMemory
+from pipelines.core.completeness import Completeness, ListTraits
 from pipelines.metadata.runs import is_running
 from pipelines.metadata.tables import Run, Scan
 
@@ -81,20 +81,20 @@ def newest_start(session: Session) -> datetime | None:
     return session.scalar(select(func.max(Scan.started_at)).where(Scan.status.in_(sealed)))
 
 
-def list_memory(session: Session, connection: str, stream: str) -> ListMemory:
+def list_traits(session: Session, connection: str, stream: str) -> ListTraits:
     """Return what the newest scan says of its list; the default where there is none.
 
     One that a person rejected or has not approved yet may have the wrong key: it says nothing.
     """
     scan = _select(session, REMEMBERED, connection=connection, stream=stream).first()
-    return msgspec.convert(scan.memory, ListMemory) if scan else ListMemory()
+    return msgspec.convert(scan.traits, ListTraits) if scan else ListTraits()
 
 
 def seal_scan(session: Session, scan_id: str, proof: Completeness, sha256: str) -> None:
     """Mark a scan as sealed and keep what it says of its list."""
     scan = session.get_one(Scan, scan_id)
     scan.sha256 = sha256
-    scan.memory = msgspec.to_builtins(proof.memory)
+    scan.traits = msgspec.to_builtins(proof.traits)
     for name in ("ended_at", "complete", "rows", "requests"):
         setattr(scan, name, getattr(proof, name))
     scan.status = ScanStatus.SEALED

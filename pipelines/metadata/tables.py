@@ -73,7 +73,8 @@ class Scan(Base, kw_only=True):
     requests: Mapped[int] = mapped_column(default=0)
     file: Mapped[str]  # below the archive
     sha256: Mapped[str | None] = mapped_column(default=None)
-    memory: Mapped[dict[str, Any] | None] = mapped_column(default=None)  # a ListMemory
+    # Named `memory` here and in scan files since the first release.
+    traits: Mapped[dict[str, Any] | None] = mapped_column("memory", default=None)  # a ListTraits
     reason: Mapped[str | None] = mapped_column(default=None)  # of failed, held, rejected scans
 
 

@@ -17,10 +17,10 @@ from pipelines.load.older import read_older_rows
 from pipelines.metadata.scans import ScanStatus, buildable_scans, set_status
 from pipelines.metadata.tables import Scan
 from pipelines.publish import catalog, versions
-from pipelines.publish.memory import with_memory
+from pipelines.publish.enough_memory import with_enough_memory
 from pipelines.publish.stores import Stores
-from pipelines.warehouse.duckdb_file import Version
 from pipelines.warehouse.formats import newest
+from pipelines.warehouse.version_files import Version
 
 # Checks show what the newest load of a list reported. What an earlier load of the build changed
 # would never be said.
@@ -69,7 +69,7 @@ def _build(stores: Stores) -> BuildResult:
     def write(stores: Stores) -> BuildResult:
         return _Building(stores, base).run(scans, is_old=is_old)
 
-    return with_memory(stores, write)
+    return with_enough_memory(stores, write)
 
 
 def rebuild(stores: Stores) -> BuildResult:
@@ -102,7 +102,7 @@ def _rebuild(stores: Stores) -> BuildResult:
     def write(stores: Stores) -> BuildResult:
         return _Building(stores, base, known=known).run(scans, is_old=bool(base))
 
-    return with_memory(stores, write)
+    return with_enough_memory(stores, write)
 
 
 def _require_all(needed: frozenset[str], every: Sequence[Scan], base: Version | None) -> None:

@@ -28,13 +28,14 @@ from pipelines.metadata.tables import (
     Scan,
 )
 from pipelines.publish import catalog
+from pipelines.publish.enough_memory import with_enough_memory
 from pipelines.publish.identifier import Identifier, map_paths
-from pipelines.publish.memory import with_memory
 from pipelines.publish.search import Found, SearchResult, find
 from pipelines.publish.stores import Stores
 from pipelines.publish.versions import change_versions, drop_version, publish_version, write_version
 from pipelines.warehouse.books import BooksFolder
-from pipelines.warehouse.duckdb_file import Row, Version
+from pipelines.warehouse.duckdb_file import Row
+from pipelines.warehouse.version_files import Version
 
 ERASED: Final = "[erased]"
 SHORTEST_VALUE: Final = 4  # characters
@@ -202,7 +203,7 @@ def _erase_versions(stores: Stores, identifier: Identifier, found: list[Found]) 
                 catalog.write_state(db, stores.metadata)
                 return stores.warehouse.commit(db, number, rewrite=True)
 
-        publish_version(stores, with_memory(stores, write), without=with_it)
+        publish_version(stores, with_enough_memory(stores, write), without=with_it)
     else:
         for each in with_it:
             drop_version(stores, each.number)

@@ -14,7 +14,7 @@ from pipelines.publish.versions import (
     readable_versions,
     require_unchanged,
 )
-from pipelines.warehouse.books import published_version
+from pipelines.warehouse.books import version_of_published_books
 from pipelines.warehouse.duckdb_file import Row
 
 
@@ -28,7 +28,7 @@ def prune(stores: Stores, before: datetime, *, dry_run: bool = False) -> list[Ro
     """
     with change_versions(stores):
         published, files = stores.warehouse.published(), stores.warehouse.versions()
-        of_books = published_version(stores.warehouse)
+        of_books = version_of_published_books(stores.warehouse)
         with stores.metadata.transaction() as session:
             aged = select(VersionRow.number).where(VersionRow.created_at < before)
             numbers = set(session.scalars(aged))

@@ -23,7 +23,8 @@ from pipelines.metadata.tables import Scan
 from pipelines.publish.identifier import Identifier, Position, count_rows, raw_rows
 from pipelines.publish.spellings import Spelling
 from pipelines.publish.stores import Stores
-from pipelines.warehouse.duckdb_file import Row, Version
+from pipelines.warehouse.duckdb_file import Row
+from pipelines.warehouse.version_files import Version
 
 NOTED_SECONDS: Final = 30.0  # between two messages about the progress
 MOST_PERCENT: Final = 1  # of a list, or of all lists, that is erased without --force

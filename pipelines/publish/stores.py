@@ -11,7 +11,7 @@ from pipelines.core.errors import ConfigurationError
 from pipelines.core.person import user_name
 from pipelines.metadata.engine import Metadata
 from pipelines.metadata.tables import Decision
-from pipelines.warehouse.duckdb_file import Warehouse
+from pipelines.warehouse.version_files import Warehouse
 
 
 @dataclass(frozen=True)

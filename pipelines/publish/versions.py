@@ -26,10 +26,10 @@ from pipelines.metadata.scans import SET_ASIDE, ScanStatus
 from pipelines.metadata.tables import Scan, VersionRow, VersionStatus
 from pipelines.publish.left_over import remove_left_over
 from pipelines.publish.stores import Stores
-from pipelines.warehouse.books import BooksFolder, published_version
-from pipelines.warehouse.duckdb_file import Version, Warehouse
+from pipelines.warehouse.books import BooksFolder, version_of_published_books
 from pipelines.warehouse.formats import read_format
-from pipelines.warehouse.memory import is_refused
+from pipelines.warehouse.memory_limit import is_memory_refused
+from pipelines.warehouse.version_files import Version, Warehouse
 
 LOADED = "SELECT loads.scan_id FROM meta.loads AS loads"
 # Nobody else writes: a transaction fails only where the disk or the memory limit refuses.
@@ -137,7 +137,7 @@ def write_version(
         with stores.warehouse.begin(base, row.number) as db:
             yield row.number, db
     except (duckdb.Error, OSError, MemoryError, LoadFailed) as error:
-        if is_refused(error):
+        if is_memory_refused(error):
             raise MemoryRefused(
                 f"Version {row.number} cannot be built: DuckDB needs more memory than it may use "
                 f"(memory_limit, now {stores.warehouse.memory_limit.text}). Analysts still see the "
@@ -175,7 +175,7 @@ def publish_version(stores: Stores, version: Version, without: Collection[Versio
     newest = loaded_scans(stores.warehouse, version)
     readable = readable_versions(stores.warehouse)
     keeper = checkpoint(stores)
-    of_books = published_version(stores.warehouse)
+    of_books = version_of_published_books(stores.warehouse)
     kept = 0
     for each in reversed(stores.warehouse.versions()):
         scans = readable.get(each)

@@ -20,7 +20,7 @@ from pipelines.core.clock import Clock
 from pipelines.core.errors import Postponed, StorageFailed
 from pipelines.metadata.engine import Metadata, this_process
 from pipelines.metadata.tables import RateLimitActor
-from pipelines.rate_limit import memory
+from pipelines.rate_limit import actor_state
 from pipelines.rate_limit.headers import HIGHEST_LIMIT, read_rate_headers
 from pipelines.rate_limit.pause import MustWait, pause_of
 from pipelines.rate_limit.policy import (
@@ -136,7 +136,7 @@ class RateLimiter:
 
     def hear(self, seconds: float) -> None:
         """Let nobody in this process send for so long from now; `block` tells the others."""
-        self._pause.hear(self._clock.monotonic() + min(seconds, memory.LONGEST_BLOCK))
+        self._pause.hear(self._clock.monotonic() + min(seconds, actor_state.LONGEST_BLOCK))
 
     def hear_refusal(self, seconds: float) -> None:
         """Do so after a 429: for one window at least."""
@@ -198,7 +198,7 @@ class RateLimiter:
         with self._transaction() as (execute, known, now):
             ahead = now - self._clock.monotonic()
             due = self._queue(execute, known, mine, now) if mine else known.blocked_until
-        if known.blocked_until - now > memory.LONGEST_WAIT:
+        if known.blocked_until - now > actor_state.LONGEST_WAIT:
             until = datetime.fromtimestamp(self._clock.time() + known.blocked_until - now, UTC)
             raise Postponed(
                 "The service asks for a longer pause than a run may take. No request is sent "
@@ -238,9 +238,9 @@ class RateLimiter:
             found = execute(KNOWN, {"of": self._actor}).mappings().one_or_none()
             known = RateLimitActor(**found or {"actor": self._actor})
             if known.clock != self._clock_name:
-                memory.change_clock(known, self._clock_name, now, unix_now)
+                actor_state.change_clock(known, self._clock_name, now, unix_now)
             if heard > before:
-                memory.block(known, heard - before, now, unix_now)
+                actor_state.block(known, heard - before, now, unix_now)
             for slot in self._ended:  # `before` is early: a slot is held too long, never too short
                 self._learn(execute, known, slot, now - (before - slot.ended), now)
             yield execute, known, now
@@ -255,7 +255,7 @@ class RateLimiter:
     def _share(self, known: RateLimitActor, now: float) -> Share:
         window = self._options.window_seconds
         default = self._options.limit
-        others = memory.expected_others(known, now)
+        others = actor_state.expected_others(known, now)
         stated = self._stated_limit or min(default, known.limit or default)
         limit = max(stated - others, min(stated, math.ceil(window)))  # one a second stays ours
         self._limit = min(limit, self._options.max_requests_per_window or limit)
@@ -279,7 +279,7 @@ class RateLimiter:
         said = read_rate_headers(ended.status, ended.headers, known.limit)
         is_refused = ended.status == HTTPStatus.TOO_MANY_REQUESTS
         if is_refused:
-            memory.block(known, self._options.window_seconds + MARGIN, now, self._clock.time())
+            actor_state.block(known, self._options.window_seconds + MARGIN, now, self._clock.time())
         if said is None:
             return
         if said.limit and not is_refused:
@@ -296,9 +296,9 @@ class RateLimiter:
         limit = said.limit or known.limit or self._options.limit
         others = 0 if said.remaining is None else limit - said.remaining - ours
         if others > 0 and not is_refused:
-            memory.see_others(known, others, now, is_full=said.remaining == 0)
-        elif is_refused and ours >= limit and not memory.expected_others(known, now):
-            memory.be_cautious(known, now - ended.trip, now)
+            actor_state.see_others(known, others, now, is_full=said.remaining == 0)
+        elif is_refused and ours >= limit and not actor_state.expected_others(known, now):
+            actor_state.be_cautious(known, now - ended.trip, now)
 
 
 def forget_block(metadata: Metadata, actor: str) -> None:

@@ -8,7 +8,7 @@ so that it can be copied, renamed and attached under any name.
 import re
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -16,17 +16,12 @@ from typing import Any, Final
 import duckdb
 
 from pipelines.core.errors import NewerFormat, PartnerSyncError, StorageFailed
-from pipelines.core.files import durable_rename, remove, storing, swap_symlink, sync_file
+from pipelines.core.files import durable_rename, remove, storing, sync_file
 from pipelines.core.text import printable, quote_text
-from pipelines.warehouse.duckdb_file import (
-    DAMAGE,
-    PUBLISHED_FILE,
-    SETTINGS,
-    Version,
-    Warehouse,
-)
+from pipelines.warehouse.duckdb_file import DAMAGE, PUBLISHED_FILE, SETTINGS
 from pipelines.warehouse.interrupt import ended_by_stop
-from pipelines.warehouse.memory import MemoryLimit
+from pipelines.warehouse.published_link import PublishedLink
+from pipelines.warehouse.version_files import Version, Warehouse
 
 FORMAT: Final = 1  # of the books. Those of an older one are made anew, never changed.
 NAME: Final = re.compile(r"v(\d{8,})-(\d{4,})\.duckdb")
@@ -70,7 +65,7 @@ class BooksFolder:
 
     def every(self) -> list[Books]:
         """Return the books that are there, oldest first."""
-        names = (NAME.fullmatch(file.name) for file in self._home.books.glob("v*.duckdb"))
+        names = [NAME.fullmatch(file.name) for file in self._home.books.glob("v*.duckdb")]
         return sorted(self._named(int(name[1]), int(name[2])) for name in names if name)
 
     def published(self) -> Books | None:
@@ -78,25 +73,13 @@ class BooksFolder:
 
         Raises StorageFailed where something else has the symlink's name.
         """
-        link = self._home.books_link
-        try:
-            found = NAME.fullmatch(link.readlink().name)
-        except FileNotFoundError:
-            return None
-        except OSError:
-            found = None
-        if found is None:
-            raise StorageFailed(
-                f"{link} is not a symlink to books. It was not changed. No books can be published "
-                "until it is moved.",
-                f"Move {link} away, then run {RECONCILE}.",
-            )
-        return self._named(int(found[1]), int(found[2]))
+        name = self._link.read()
+        return self._named(int(name[1]), int(name[2])) if name else None
 
     def newest_of(self, version: int) -> Books | None:
         """Return the newest books of a version, if there are any."""
-        found = [each for each in self.every() if each.version == version]
-        return found[-1] if found else None
+        of_version = [books for books in self.every() if books.version == version]
+        return of_version[-1] if of_version else None
 
     @contextmanager
     def write(
@@ -109,7 +92,8 @@ class BooksFolder:
         be written.
         """
         last = self.newest_of(version.number)
-        books = self._named(version.number, 1 + (last.number if last else 0))
+        number = last.number + 1 if last else 1
+        books = self._named(version.number, number)
         part = books.path.with_name(f".{books.path.stem}.building")
         with storing(books.path, RECONCILE):
             self._home.books.mkdir(mode=0o755, exist_ok=True)
@@ -118,17 +102,14 @@ class BooksFolder:
             if base is not None:
                 with storing(part, RECONCILE):
                     shutil.copyfile(base.path, part)
-                    part.chmod(0o600)
-            with self._memory(f"{part}.spill") as db:
+                    part.chmod(0o600)  # the published books are read-only
+            with self._database(spill_folder=f"{part}.spill") as db, ExitStack() as stack:
                 db.execute(f"ATTACH {quote_text(str(part))} AS books")
                 if base is None:
                     self._create(db)
-                    with self._warehouse.attach(db, version):
-                        _set_paths(db)
-                        yield books, db
-                else:
-                    _set_paths(db)
-                    yield books, db
+                    stack.enter_context(self._warehouse.attach(db, version))
+                _set_paths(db)
+                yield books, db
                 db.execute("CHECKPOINT books")
             with storing(books.path, RECONCILE):
                 part.chmod(PUBLISHED_FILE)
@@ -139,10 +120,7 @@ class BooksFolder:
 
     def publish(self, books: Books) -> None:
         """Point the symlink to books. Raises StorageFailed."""
-        link = self._home.books_link
-        self.published()  # refuses to overwrite a file that is not our symlink
-        with storing(link, RECONCILE):
-            swap_symlink(link, str(books.path.relative_to(self._home.root)))
+        self._link.move(str(books.path.relative_to(self._home.root)), RECONCILE)
 
     def drop(self, books: Books) -> None:
         """Delete books. Raises StorageFailed."""
@@ -151,8 +129,8 @@ class BooksFolder:
     def drop_all(self) -> None:
         """Delete all books and the symlink. Raises StorageFailed."""
         remove(self._home.books_link)
-        for each in self.every():
-            self.drop(each)
+        for books in self.every():
+            self.drop(books)
 
     @contextmanager
     def open(
@@ -166,7 +144,7 @@ class BooksFolder:
             if books is None:
                 raise ValueError("neither books nor a version")
             version = self._warehouse.version(books.version)
-        with self._memory("") as db, self._warehouse.attach(db, version):
+        with self._database() as db, self._warehouse.attach(db, version):
             if books is not None:
                 self._attach(db, books)
             _set_paths(db)
@@ -176,7 +154,7 @@ class BooksFolder:
     @contextmanager
     def open_alone(self, books: Books) -> Iterator[duckdb.DuckDBPyConnection]:
         """Open books without their version, which may be gone. Raises PartnerSyncError."""
-        with self._memory("") as db:
+        with self._database() as db:
             self._attach(db, books)
             _set_paths(db)
             yield db
@@ -200,12 +178,23 @@ class BooksFolder:
     def _named(self, version: int, number: int) -> Books:
         return Books(version, number, self._home.books / f"v{version:08}-{number:04}.duckdb")
 
+    @property
+    def _link(self) -> PublishedLink:
+        return PublishedLink(
+            self._home.books_link, NAME, target="books", nothing="No books", command=RECONCILE
+        )
+
     @contextmanager
-    def _memory(self, spill: str) -> Iterator[duckdb.DuckDBPyConnection]:
-        """Yield a database in memory, to which files are attached."""
-        limit: MemoryLimit = self._warehouse.memory_limit
-        settings: dict[str, Any] = {**SETTINGS, "memory_limit": limit.text}
-        settings["temp_directory"] = spill
+    def _database(self, spill_folder: str = "") -> Iterator[duckdb.DuckDBPyConnection]:
+        """Yield a database in memory, to which files are attached.
+
+        What does not fit into memory goes to `spill_folder`; empty: such a query fails.
+        """
+        settings: dict[str, Any] = {
+            **SETTINGS,
+            "memory_limit": self._warehouse.memory_limit.text,
+            "temp_directory": spill_folder,
+        }
         with duckdb.connect(config=settings) as db, ended_by_stop(db):
             db.execute("SET TimeZone = 'UTC'")
             yield db
@@ -235,7 +224,7 @@ class BooksFolder:
             )
 
 
-def published_version(warehouse: Warehouse) -> int | None:
+def version_of_published_books(warehouse: Warehouse) -> int | None:
     """Return the version that the published books are of, which must be kept."""
     with suppress(PartnerSyncError):
         if books := BooksFolder(warehouse).published():

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pipelines.archive.lines import Exchange, ScanHeader, encode_body
 from pipelines.archive.scan_file import OpenScan
-from pipelines.core.completeness import Completeness, ListMemory, Method, Ranges
+from pipelines.core.completeness import Completeness, ListTraits, Method, Ranges
 
 START = datetime(2026, 10, 1, 23, 59, 58, 5, tzinfo=UTC)
 HEADER = ScanHeader(
@@ -22,7 +22,7 @@ HEADER = ScanHeader(
     started_at=START,
     day=START.date(),
     configured_key=None,
-    memory=ListMemory(key="usageId", key_decided=True, length=7),
+    traits=ListTraits(key="usageId", key_decided=True, length=7),
     page_size=500,
     algorithm=1,
 )
@@ -64,7 +64,7 @@ def proof(
         ended_at=START + timedelta(minutes=1),
         used=used or {},
         conflicting=conflicting or {},
-        memory=ListMemory(key="usageId", key_decided=True, length=3, stable_order=False),
+        traits=ListTraits(key="usageId", key_decided=True, length=3, stable_order=False),
     )
 
 

@@ -3,12 +3,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from pipelines.core.completeness import Completeness, ListMemory, Method
+from pipelines.core.completeness import Completeness, ListTraits, Method
 from tests.archive.scans import START, proof
 
 SIZE, SPAN = "3 rows, 2 requests.", "existed throughout 23:59:58–00:00:58 UTC"  # noqa: RUF001
 IF = ", if no row changed its place meanwhile."
-ONE_PAGE: dict[str, Any] = {"method": Method.ONE_PAGE, "memory": ListMemory(), "ended_at": START}
+ONE_PAGE: dict[str, Any] = {"method": Method.ONE_PAGE, "traits": ListTraits(), "ended_at": START}
 PARTIAL: dict[str, Any] = {"complete": False, "not_seen": 1999, "reason": "it moved"}
 SENTENCES: list[tuple[dict[str, Any], str]] = [
     ({}, f"COMPLETE. {SIZE} Contains every row that {SPAN}{IF} Primary key: usageId."),

@@ -8,7 +8,7 @@ from random import Random
 
 import numpy as np
 
-from pipelines.core.completeness import ListMemory, Proof, Ranges
+from pipelines.core.completeness import ListTraits, Proof, Ranges
 from pipelines.extract.pages import Ask, Page, ReadingEnded
 from pipelines.extract.read_list import read_list
 
@@ -123,13 +123,13 @@ class Model:
 
 def drive(
     answer: Callable[[Ask, int], Page],
-    memory: ListMemory | None = None,
+    traits: ListTraits | None = None,
     key: str | None = None,
     stop: int = 10**9,
     passes: int = 1,
 ) -> Proof:
     """Read a list to the end; `answer` gets each Ask with its number, up to number `stop`."""
-    steps = read_list(key, memory or ListMemory(), passes)
+    steps = read_list(key, traits or ListTraits(), passes)
     try:
         ask = next(steps)
         for number in count(1):

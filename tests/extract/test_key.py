@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from pipelines.archive.records import parse_page
-from pipelines.core.completeness import ListMemory, Method, Proof
+from pipelines.core.completeness import ListTraits, Method, Proof
 from pipelines.extract.key import PageReader
 from pipelines.extract.pages import Ask, Page
 from tests.archive.scans import HEADER, exchange, page
@@ -21,7 +21,7 @@ def read(
     fields: tuple[str, ...],
     records: list[Record],
     key: str | None = None,
-    memory: ListMemory | None = None,
+    traits: ListTraits | None = None,
     stop: int = 10**9,
 ) -> tuple[Proof, int]:
     """Read a list that does not change; return the proof and the number of requests."""
@@ -39,7 +39,7 @@ def read(
         values = np.array(rows, np.uint64).reshape(len(rows), 1 + len(fields))
         return Page(number, ask.request, fields, values, LIMIT, offset + LIMIT < len(records))
 
-    return drive(answer, memory, key, stop), requests
+    return drive(answer, traits, key, stop), requests
 
 
 def records(size: int, *columns: Callable[[int], int | None]) -> list[Record]:
@@ -61,7 +61,7 @@ def test_key_is_decided_over_the_whole_list(
     """A field that repeats far apart is replaced without reading the list again."""
     proof, requests = read(fields, rows)
     assert (proof.complete, proof.rows) == (True, 45)
-    assert proof.memory == ListMemory(key, key_decided=True, length=45)
+    assert proof.traits == ListTraits(key, key_decided=True, length=45)
     assert requests <= 12
 
 
@@ -69,14 +69,14 @@ def test_of_two_fields_the_one_without_conflicts_is_the_key() -> None:
     for fields in (("id", "billingId"), ("billingId", "id")):
         rows = records(200, lambda at: at - (at == 25), int)
         proof, _requests = read(fields, rows)
-        assert proof.memory.key == fields[1]
+        assert proof.traits.key == fields[1]
 
 
 def test_key_may_be_null_in_one_row_of_a_hundred() -> None:
     for null_rows, key in ((2, "id"), (3, None)):
         rows = records(200, lambda at: None if 0 < at <= null_rows else at, int)  # noqa: B023
         proof, _requests = read(("id",), rows)
-        assert proof.memory.key == key
+        assert proof.traits.key == key
         quarantined = sum(end - first for each in proof.conflicting.values() for first, end in each)
         assert quarantined == (null_rows if key else 0)
         assert proof.rows == 200 - quarantined
@@ -96,18 +96,18 @@ def test_key_may_have_other_content_in_2_of_100_on_a_page_and_10_on_several(
 ) -> None:
     rows = records(200, lambda at: at - apart if at in copies else at, int)
     proof, _requests = read(("id",), rows)
-    assert proof.memory.key == key
+    assert proof.traits.key == key
 
 
-@pytest.mark.parametrize("memory", [None, ListMemory(key_decided=True), ListMemory("code", True)])
-def test_a_configured_key_stays_whatever_the_records_hold(memory: ListMemory | None) -> None:
+@pytest.mark.parametrize("traits", [None, ListTraits(key_decided=True), ListTraits("code", True)])
+def test_a_configured_key_stays_whatever_the_records_hold(traits: ListTraits | None) -> None:
     odd = {20, 50, 80}  # of 103 records, 3 lack the key, 4 have that of another one
     rows = records(103, lambda at: None if at in odd else max(at, 5), int)
-    proof, _requests = read(("id",), rows, key="id", memory=memory)
-    assert (proof.memory.key, proof.memory.key_decided) == ("id", True)
+    proof, _requests = read(("id",), rows, key="id", traits=traits)
+    assert (proof.traits.key, proof.traits.key_decided) == ("id", True)
     set_aside = sum(end - first for each in proof.conflicting.values() for first, end in each)
     assert (proof.rows, set_aside) == (95, 8)
-    header = replace(HEADER, memory=memory or ListMemory(), configured_key="id")
+    header = replace(HEADER, traits=traits or ListTraits(), configured_key="id")
     sent = page(b'{"code": 1, "id": 2}')
     assert PageReader(header).read(1, exchange(sent), parse_page(sent)).fields == ("id",)
 
@@ -135,16 +135,16 @@ def test_a_key_of_several_fields_identifies_by_all_of_them() -> None:
 
 
 def test_pinned_key_is_used_whatever_the_rows_say() -> None:
-    memory = ListMemory("id", key_decided=True, length=30)
-    proof, _requests = read(("id",), records(30, lambda at: at % 3), memory=memory)
-    assert (proof.memory.key, proof.rows) == ("id", 3)
+    traits = ListTraits("id", key_decided=True, length=30)
+    proof, _requests = read(("id",), records(30, lambda at: at % 3), traits=traits)
+    assert (proof.traits.key, proof.rows) == ("id", 3)
 
 
 def test_empty_list_is_one_page_unless_it_had_rows() -> None:
     proof, requests = read(("id",), [])
     assert (proof.complete, proof.method, proof.rows, requests) == (True, Method.ONE_PAGE, 0, 1)
-    assert not proof.memory.key_decided
-    proof, requests = read(("id",), [], memory=ListMemory("id", key_decided=True, length=30))
+    assert not proof.traits.key_decided
+    proof, requests = read(("id",), [], traits=ListTraits("id", key_decided=True, length=30))
     assert (proof.complete, proof.rows) == (True, 0)
     assert requests > 1
 
@@ -154,11 +154,11 @@ def test_stop_ends_reading_with_what_was_read() -> None:
     assert not proof.complete
     assert (proof.rows, proof.used) == (LIMIT, {1: ((0, LIMIT),)})
     assert proof.reason.startswith("time is up")
-    assert proof.memory == ListMemory("id")  # the rows' key now; the next scan decides
+    assert proof.traits == ListTraits("id")  # the rows' key now; the next scan decides
 
 
 def test_a_record_is_identified_by_a_text_or_a_number_on_every_page() -> None:
-    reader = PageReader(replace(HEADER, memory=ListMemory()))
+    reader = PageReader(replace(HEADER, traits=ListTraits()))
 
     def read_records(*raws: bytes) -> Page:
         return reader.read(1, exchange(page(*raws)), parse_page(page(*raws)))

@@ -7,14 +7,14 @@ from random import Random
 
 import pytest
 
-from pipelines.core.completeness import ListMemory, Method
+from pipelines.core.completeness import ListTraits, Method
 from pipelines.extract.pages import Page
 from tests.effort import EFFORT
 from tests.extract.kinds import KINDS
 from tests.extract.lists import Model, Row, Truth, drive
 
 SIZES = {"partners": (250, 100), "usage": (6_000, 500), "billing": (1_000, 100)}
-SMALL = ListMemory(key="id", key_decided=True)  # of few rows, one conflict is more than 2 %
+SMALL = ListTraits(key="id", key_decided=True)  # of few rows, one conflict is more than 2 %
 # Requests at most, in plain passes.
 COSTS = {
     **dict.fromkeys(["stable", "head grows", "tail grows"], 1.34),
@@ -38,9 +38,9 @@ ASSUMED = {
 }
 
 
-def judge(model: Model, memory: ListMemory | None = None) -> Truth:
+def judge(model: Model, traits: ListTraits | None = None) -> Truth:
     """Read a list and check every claim; the assumption of chains excuses what only moves lose."""
-    truth = Truth(model, drive(model.answer, memory))
+    truth = Truth(model, drive(model.answer, traits))
     assert truth.problems() == []
     assert len(model.asked) <= 25 * max(model.plain, 1)
     return truth
@@ -54,7 +54,7 @@ def test_kind_of_list_is_complete_within_its_requests(kind: str, size: str) -> N
     model = KINDS[kind](*SIZES[size], Random(1))
     truth = judge(model)
     assert truth.proof.complete or kind in {"ties of 700", "one tie"}
-    assert not (truth.proof.memory.stable_order and kind.startswith("ties of"))
+    assert not (truth.proof.traits.stable_order and kind.startswith("ties of"))
     assert len(model.asked) <= COSTS[kind] * model.plain
 
 
@@ -82,7 +82,7 @@ def test_repeats_and_conflicts_are_exact(kind: str) -> None:
     assert (truth.proof.rows, truth.proof.repeated) == (1_000, 10)
     quarantined = [row.key for row in truth.rows(truth.proof.conflicting)]
     assert len(quarantined) == len(set(quarantined)) == (10 if "conflicts" in kind else 0)
-    assert truth.proof.memory.stable_order
+    assert truth.proof.traits.stable_order
 
 
 @pytest.mark.parametrize(("size", "copies", "keys"), [(500, 4, 300), (100, 4, 60), (50, 7, 20)])
@@ -136,9 +136,9 @@ STEPS: dict[str, Callable[[Model], object]] = {
     "move to head": lambda model: model.move(len(model) - 1, 0),
     "reverse": lambda model: model.groups.reverse(),
 }
-MOVED = ListMemory(key="id", key_decided=True, stable_order=False)
+MOVED = ListTraits(key="id", key_decided=True, stable_order=False)
 # Steps after so many requests for 30 rows; whether the next scan takes the order to be stable.
-UNSEEN: dict[str, tuple[list[tuple[int, str]], ListMemory, bool]] = {
+UNSEEN: dict[str, tuple[list[tuple[int, str]], ListTraits, bool]] = {
     "to a head that is not read again": (
         [(1, "remove first"), (1, "move to head"), (4, "add pages")],
         *(SMALL, True),
@@ -157,17 +157,17 @@ UNSEEN: dict[str, tuple[list[tuple[int, str]], ListMemory, bool]] = {
 }
 
 
-@pytest.mark.parametrize(("steps", "memory", "is_stable"), UNSEEN.values(), ids=UNSEEN)
+@pytest.mark.parametrize(("steps", "traits", "is_stable"), UNSEEN.values(), ids=UNSEEN)
 def test_row_that_moves_where_the_head_does_not_show_it_is_not_lost(
-    steps: list[tuple[int, str]], memory: ListMemory, *, is_stable: bool
+    steps: list[tuple[int, str]], traits: ListTraits, *, is_stable: bool
 ) -> None:
     def change(model: Model, number: int) -> None:
         for at, step in steps:
             if at == number:
                 STEPS[step](model)
 
-    proof = judge(replace(KINDS["stable"](30, 10, Random(1)), change=change), memory).proof
-    assert (proof.complete, proof.memory.stable_order) == (True, is_stable)
+    proof = judge(replace(KINDS["stable"](30, 10, Random(1)), change=change), traits).proof
+    assert (proof.complete, proof.traits.stable_order) == (True, is_stable)
 
 
 @pytest.mark.parametrize("stop", [12, 17, 22, 27])
@@ -177,8 +177,8 @@ def test_number_of_rows_that_were_not_seen_is_exact(kind: str, stop: int) -> Non
     found = []
     for seed in range(3):
         model = KINDS[kind](60, 20, Random(seed))
-        memory = ListMemory() if model.contents is not None else SMALL
-        proof = drive(model.answer, memory, stop=stop)
+        traits = ListTraits() if model.contents is not None else SMALL
+        proof = drive(model.answer, traits, stop=stop)
         shown = {row for rows in model.shown.values() for row in rows}
         assert proof.not_seen in {None, len(set(model.rows) - shown)}
         found.append(proof.not_seen)
@@ -215,18 +215,18 @@ def test_row_without_a_key_is_not_counted_in_place_of_another(removed_at: int) -
 def run(kind: str, rows: int, limit: int, seed: int) -> None:
     """Read a list twice, the second time with what the first scan learned."""
     model = KINDS[kind](rows, limit, Random(seed))
-    memory = ListMemory() if model.contents is not None else SMALL
+    traits = ListTraits() if model.contents is not None else SMALL
     for _scan in range(2):
-        proof = drive(model.answer, memory)
+        proof = drive(model.answer, traits)
         truth = Truth(model, proof)
         assumed = kind in ASSUMED and proof.method is Method.OVERLAPPING_PAGES
         assert not assumed or proof.chains
         assert assumed or truth.problems() == []
         assert truth.doubled() == 0
-        assert proof.memory.stable_order or not kind.endswith(("stable", "grows"))
-        assert proof.memory.length is None or proof.memory.length >= 0
+        assert proof.traits.stable_order or not kind.endswith(("stable", "grows"))
+        assert proof.traits.length is None or proof.traits.length >= 0
         assert len(model.asked) <= 25 * 3 * model.plain
-        model, memory = model.again(), proof.memory
+        model, traits = model.again(), proof.traits
 
 
 def test_added_row_that_equals_another_one_is_seen_to_be_added() -> None:
@@ -286,8 +286,8 @@ def test_two_passes_cost_two_readings_or_three_if_rows_are_removed(kind: str) ->
     proof = drive(model.answer, passes=2)
     assert Truth(model, proof).problems() == []
     assert proof.complete
-    assert proof.memory == ListMemory(
-        key="id", key_decided=True, length=proof.memory.length, stable_order=True, passes=2
+    assert proof.traits == ListTraits(
+        key="id", key_decided=True, length=proof.traits.length, stable_order=True, passes=2
     )
     assert len(model.asked) <= (2.4 if kind != "few removals" else 4) * model.plain
 

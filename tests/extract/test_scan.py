@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from pipelines.archive.lines import ScanHeader
 from pipelines.archive.records import join_digests
 from pipelines.archive.scan_file import OpenScan, SealedScan
-from pipelines.core.completeness import ListMemory
+from pipelines.core.completeness import ListTraits
 from pipelines.core.errors import ServiceError
 from pipelines.extract.pages import ALGORITHM_VERSION
 from pipelines.extract.scan import read_scan
@@ -83,7 +83,7 @@ class Spare(Unlimited):
 
 
 def header() -> ScanHeader:
-    return replace(HEADER, memory=ListMemory(), page_size=LIMIT, algorithm=ALGORITHM_VERSION)
+    return replace(HEADER, traits=ListTraits(), page_size=LIMIT, algorithm=ALGORITHM_VERSION)
 
 
 def read(service: Service, scan: OpenScan, max_seconds: float = 600.0) -> SealedScan:
@@ -114,7 +114,7 @@ def test_list_is_read_and_sealed(tmp_path: Path, *, shuffled: bool) -> None:
     assert scan.completeness.requests == service.requests
     assert service.progress == sorted(service.progress)
     assert (service.progress[0], service.progress[-1]) == (LIMIT, ROWS)
-    assert scan.completeness.memory.key == "usageId"
+    assert scan.completeness.traits.key == "usageId"
     assert service.crowded
     alone = {each.request_id for each in scan.exchanges() if each.purpose in {"length", "behind"}}
     assert bool(alone) == shuffled

@@ -16,7 +16,7 @@ from pipelines.core.errors import ExitCode
 from pipelines.core.files import write_durably
 from pipelines.finance.reconciled import create_rows
 from pipelines.warehouse.books import BooksFolder
-from pipelines.warehouse.duckdb_file import Warehouse
+from pipelines.warehouse.version_files import Warehouse
 from tests.sandbox.running import SECRET, Running
 
 LISTS = {"partners": 100, "usage": 500, "billing": 100, "plans": 100}

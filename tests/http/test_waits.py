@@ -17,8 +17,8 @@ from pipelines.core.errors import Postponed
 from pipelines.http.client import Attempt, ServiceClient
 from pipelines.http.retry import wait_seconds
 from pipelines.metadata.engine import Metadata
+from pipelines.rate_limit.actor_state import LONGEST_BLOCK
 from pipelines.rate_limit.limiter import RateLimiter
-from pipelines.rate_limit.memory import LONGEST_BLOCK
 from tests.http.support import EPOCH, Reply, Script, http_date, page_reply
 
 AHEAD = {"Retry-After": http_date(86_430), "Date": http_date(86_400)}

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from pipelines.archive.scan_file import OpenScan, SealedScan
 from pipelines.config.settings import Stream
-from pipelines.core.completeness import ListMemory, Ranges
+from pipelines.core.completeness import ListTraits, Ranges
 from pipelines.load.load import LoadResult, load_scan
 from tests.archive.scans import HEADER, exchange, page, proof
 
@@ -73,7 +73,7 @@ class Warehouse:
                 rows=len(reading.records),
                 reason="" if reading.complete else "time is up",
                 ended_at=ended_at,
-                memory=ListMemory(key=reading.key, key_decided=True),
+                traits=ListTraits(key=reading.key, key_decided=True),
                 **begun,
             )
         )

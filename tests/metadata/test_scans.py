@@ -5,13 +5,13 @@ from datetime import date
 import msgspec
 from sqlalchemy.orm import Session
 
-from pipelines.core.completeness import ListMemory
+from pipelines.core.completeness import ListTraits
 from pipelines.metadata.runs import Outcome
 from pipelines.metadata.scans import (
     ScanStatus,
     buildable_scans,
     held_scans,
-    list_memory,
+    list_traits,
     newest_sealed,
     scan_to_resume,
     set_status,
@@ -29,7 +29,7 @@ def statuses(session: Session, *scan_ids: str) -> list[str]:
 
 
 def test_a_list_remembers_its_newest_sealed_scan(session: Session) -> None:
-    assert list_memory(session, "acme", "usage") == ListMemory()
+    assert list_traits(session, "acme", "usage") == ListTraits()
     seal(session, opened("a", 0), opened("b", 1), opened("next day", 24 * 60))
     session.add(opened("open", 24 * 60 + 1))
     session.flush()
@@ -38,16 +38,16 @@ def test_a_list_remembers_its_newest_sealed_scan(session: Session) -> None:
     scan = session.get_one(Scan, "a")
     assert (scan.status, scan.ended_at, scan.sha256) == ("sealed", PROOF.ended_at, "digest")
     assert (scan.complete, scan.rows, scan.requests) == (True, 3, 2)
-    assert list_memory(session, "acme", "usage") == PROOF.memory
-    with_key = msgspec.to_builtins(ListMemory(key="wrong", key_decided=True))
+    assert list_traits(session, "acme", "usage") == PROOF.traits
+    with_key = msgspec.to_builtins(ListTraits(key="wrong", key_decided=True))
     for scan_id in ("a", "next day"):
-        session.get_one(Scan, scan_id).memory = with_key
+        session.get_one(Scan, scan_id).traits = with_key
     for status in (ScanStatus.HELD, ScanStatus.REJECTED):
         session.get_one(Scan, "next day").status = status
-        assert list_memory(session, "acme", "usage") == PROOF.memory
+        assert list_traits(session, "acme", "usage") == PROOF.traits
     for status in (ScanStatus.PRUNED, ScanStatus.APPROVED):
         session.get_one(Scan, "next day").status = status
-        assert list_memory(session, "acme", "usage").key == "wrong"
+        assert list_traits(session, "acme", "usage").key == "wrong"
     for day, expected in ((None, "next day"), (date(2026, 10, 1), "b"), (date(2026, 10, 3), None)):
         newest = newest_sealed(session, "acme", "usage", day=day)
         assert (newest and newest.scan_id) == expected

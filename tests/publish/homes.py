@@ -18,7 +18,7 @@ from pipelines.config.connections import add_connection
 from pipelines.config.home import Home
 from pipelines.config.settings import Settings
 from pipelines.core.clock import Clock
-from pipelines.core.completeness import ListMemory, Ranges
+from pipelines.core.completeness import ListTraits, Ranges
 from pipelines.core.text import Redactor
 from pipelines.finance.reconciled import create_rows
 from pipelines.metadata.engine import Metadata, this_process
@@ -27,7 +27,7 @@ from pipelines.metadata.scans import ScanStatus, seal_scan, set_status
 from pipelines.metadata.tables import Run, Scan, VersionRow
 from pipelines.publish import versions
 from pipelines.warehouse.books import BooksFolder
-from pipelines.warehouse.duckdb_file import Warehouse
+from pipelines.warehouse.version_files import Warehouse
 from tests.archive.scans import HEADER, exchange, page, proof
 
 BEGIN = datetime(2026, 11, 1, 2, tzinfo=UTC)
@@ -204,7 +204,7 @@ def read(stores: Stores, reading: Reading, run_id: str | None = None) -> str:
             rows=len(reading.records),
             started_at=now,
             ended_at=now + timedelta(minutes=1),
-            memory=ListMemory(key=reading.key, key_decided=True),
+            traits=ListTraits(key=reading.key, key_decided=True),
             **missing,
         )
     )

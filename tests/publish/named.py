@@ -6,7 +6,7 @@ from pathlib import Path
 from pipelines.app.maintenance import erase_records, rollback
 from pipelines.app.nightly import build
 from pipelines.publish import erase as erasing
-from pipelines.warehouse.duckdb_file import Version
+from pipelines.warehouse.version_files import Version
 from tests.archive.scans import decompressed
 from tests.publish.homes import Reading, Record, Stores, goes_on_from, publish_ten, read, usage
 

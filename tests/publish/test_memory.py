@@ -8,7 +8,7 @@ import pytest
 from pipelines.app.nightly import build
 from pipelines.core.errors import MemoryRefused
 from pipelines.publish.build import BuildResult
-from pipelines.warehouse.memory import MemoryLimit
+from pipelines.warehouse.memory_limit import MemoryLimit
 from tests.publish.homes import Reading, Stores, read
 
 KINDS = 6

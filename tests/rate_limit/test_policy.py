@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from pipelines.metadata.tables import RateLimitActor, RateLimitSlot
-from pipelines.rate_limit import memory
-from pipelines.rate_limit.memory import expected_others
+from pipelines.rate_limit import actor_state
+from pipelines.rate_limit.actor_state import expected_others
 from pipelines.rate_limit.policy import MARGIN, Share, count_ours, credit_of, next_slot
 from tests.effort import EFFORT
 
@@ -111,10 +111,10 @@ def test_no_window_has_too_many_arrivals_in_many_runs(latency: float, share: flo
 def test_two_sightings_count_for_45_seconds_and_one_for_a_moment() -> None:
     known = RateLimitActor(actor="actor")
     moments = [NOW + later for later in (1, 3, 3.5, 40, 46)]
-    memory.see_others(known, 3, NOW, is_full=False)
+    actor_state.see_others(known, 3, NOW, is_full=False)
     assert [expected_others(known, at) for at in moments] == [3, 3, 0, 0, 0]
     for count in (2, 1):
-        memory.see_others(known, count, NOW + 1, is_full=False)
+        actor_state.see_others(known, count, NOW + 1, is_full=False)
     assert [expected_others(known, at) for at in moments] == [3, 3, 2, 2, 0]
 
 
@@ -122,7 +122,7 @@ def test_a_full_window_is_probed_once_while_others_are_remembered() -> None:
     known = RateLimitActor(actor="actor")
     seen = []
     for later, count in ((0, 2), (10, 2), (11, 3), (12, 3), (60, 2)):
-        memory.see_others(known, count, NOW + later, is_full=True)
+        actor_state.see_others(known, count, NOW + later, is_full=True)
         seen.append(expected_others(known, NOW + later))
     assert seen == [3, 2, 4, 4, 3]
 
@@ -131,25 +131,25 @@ def test_each_incident_makes_caution_longer() -> None:
     known = RateLimitActor(actor="actor")
     seconds, now = [], NOW
     for _ in range(8):
-        memory.be_cautious(known, now, now + 1)
+        actor_state.be_cautious(known, now, now + 1)
         until = known.caution_until
-        memory.be_cautious(known, now, now + 2)  # it was under way: the same incident
+        actor_state.be_cautious(known, now, now + 2)  # it was under way: the same incident
         assert known.caution_until == until == now + 1 + known.caution_seconds
         seconds.append(known.caution_seconds)
         now = until
     assert seconds == [60, 120, 240, 480, 960, 1920, 3600, 3600]
-    memory.be_cautious(known, now + DAY + 1, now + DAY + 1)
+    actor_state.be_cautious(known, now + DAY + 1, now + DAY + 1)
     assert known.caution_seconds == 60
 
 
 def test_the_longest_block_holds_seven_days_at_most_also_after_a_restart() -> None:
     known = RateLimitActor(actor="actor")
     for seconds, until in ((1e12, 7 * DAY), (50, 7 * DAY)):
-        memory.block(known, seconds, NOW, 1e9)
+        actor_state.block(known, seconds, NOW, 1e9)
         assert known.blocked_until == NOW + until
-    memory.be_cautious(known, NOW, NOW)
+    actor_state.be_cautious(known, NOW, NOW)
     for unix_now, remaining in ((1e9 + 400, 7 * DAY - 400), (1e9 + 8 * DAY, -DAY), (0, 7 * DAY)):
-        memory.change_clock(known, "another", 5.0, unix_now)
+        actor_state.change_clock(known, "another", 5.0, unix_now)
         assert (known.clock, known.blocked_until) == ("another", 5.0 + remaining)
-    memory.be_cautious(known, 6.0, 6.0)  # not the same incident
+    actor_state.be_cautious(known, 6.0, 6.0)  # not the same incident
     assert known.caution_until == 66.0

@@ -8,7 +8,7 @@ import pytest
 from pipelines.config.home import Home
 from pipelines.core.errors import NewerFormat, PartnerSyncError, UpgradeFailed
 from pipelines.warehouse import formats
-from pipelines.warehouse.duckdb_file import Warehouse
+from pipelines.warehouse.version_files import Warehouse
 from tests.warehouse.versions import add_version, numbers
 
 

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from pipelines.warehouse.duckdb_file import Version, Warehouse
+from pipelines.warehouse.version_files import Version, Warehouse
 
 
 def add_version(warehouse: Warehouse, number: int) -> Version:

@@ -28,7 +28,7 @@ from pipelines.finance.reconcile.statements import (
     read_statement,
 )
 from pipelines.metadata.tables import Close
-from pipelines.warehouse.memory import is_refused, say
+from pipelines.warehouse.memory_limit import is_memory_refused, readable_error
 
 BY_MONTH: Final = tuple(
     f"{side}.{role}" for side in ("usage", "billing") for role in ("partner", "period", "currency")
@@ -157,9 +157,9 @@ def reconcile(db: duckdb.DuckDBPyConnection, inputs: Inputs) -> None:
     except PASSING:
         raise
     except duckdb.Error as error:
-        if inputs.may_grow and is_refused(error):
+        if inputs.may_grow and is_memory_refused(error):
             raise
-        problem = f"Reconciliation failed: {say(error)}"
+        problem = f"Reconciliation failed: {readable_error(error)}"
     finally:
         db.execute("SET TimeZone = 'UTC'")
     db.execute("DROP SCHEMA finance CASCADE; DROP SCHEMA reconciliation CASCADE")
@@ -315,9 +315,9 @@ class _Engine:
             except PASSING:
                 raise
             except duckdb.Error as error:
-                if self.inputs.may_grow and is_refused(error):
+                if self.inputs.may_grow and is_memory_refused(error):
                     raise
-                reason = f"The query of {name} failed: {say(error)}"
+                reason = f"The query of {name} failed: {readable_error(error)}"
         if reason:
             self.failed[name] = reason
             if name not in RULES:

@@ -20,7 +20,7 @@ from pipelines.finance.mapping import Mapping, read_mapping
 from pipelines.finance.reconcile.normalize import Sides
 from pipelines.finance.reconcile.statements import MEMORY
 from pipelines.metadata.tables import Close
-from pipelines.warehouse.memory import is_refused, say
+from pipelines.warehouse.memory_limit import is_memory_refused, readable_error
 
 FORMAT: Final = 2  # of a manifest; one that does not say a number has format 1
 SIGNED_FILE: Final = 0o400
@@ -135,7 +135,7 @@ def write_copy(db: duckdb.DuckDBPyConnection, close: Close, folder: Path, mappin
         for parent in folder.parents[1:3]:  # in which folders may be new
             sync_file(parent)
     except (duckdb.Error, OSError) as error:
-        if is_refused(error):
+        if is_memory_refused(error):
             raise  # which `open_session` explains
         raise StorageFailed(
             f"The copy {folder} cannot be written: {printable(error)}. {close.month:%Y-%m} is not "
@@ -200,7 +200,7 @@ def create_month_rows(db: duckdb.DuckDBPyConnection, closes: dict[Path, Close]) 
         db.execute(f"CREATE OR REPLACE TEMP VIEW signed_corrections AS {union}")
     except (PartnerSyncError, OSError, duckdb.Error) as error:
         _create_view(db, no_rows)
-        return say(error)
+        return readable_error(error)
     return ""
 
 

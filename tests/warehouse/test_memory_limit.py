@@ -5,7 +5,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from pipelines.warehouse.memory import MemoryLimit, machine_memory
+from pipelines.warehouse.memory_limit import MemoryLimit, machine_memory
 
 MACHINE = psutil.virtual_memory().total
 V1 = "5:cpu,cpuacct:/other\n4:memory:/docker/ab12\n0::/\n"

@@ -1,4 +1,4 @@
-"""How much memory DuckDB may use, and what it says when that is not enough.
+"""How much memory DuckDB may use, and how it is recognized that this was not enough.
 
 Here: the memory of this machine or its container, and the limits that a build tries one after the
 other. Not here: what needs the memory (`pipelines/load`, `pipelines/finance/reconcile`).
@@ -33,23 +33,27 @@ def machine_memory(root: Path = ROOT) -> int:
 
 def _container_limits(root: Path) -> Iterator[int]:
     """Yield every limit of the control groups of this process, of version 1 and 2."""
-    groups = []
-    with suppress(OSError):
-        groups = (root / "proc/self/cgroup").read_text(encoding="utf-8").splitlines()
-    for line in groups:
-        _, controllers, group = line.split(":", 2)
-        folder, name = root / "sys/fs/cgroup", "memory.max"
-        if controllers:
-            folder, name = folder / "memory", "memory.limit_in_bytes"
-        if controllers not in {"", "memory"}:
+    lines = []
+    with suppress(OSError):  # a system without control groups
+        lines = (root / "proc/self/cgroup").read_text(encoding="utf-8").splitlines()
+    for line in lines:
+        _number, controllers, group = line.split(":", 2)
+        if controllers == "":  # version 2
+            mount = root / "sys/fs/cgroup"
+            file_name = "memory.max"
+        elif controllers == "memory":  # version 1
+            mount = root / "sys/fs/cgroup/memory"
+            file_name = "memory.limit_in_bytes"
+        else:
             continue
         # Inside a container, the group may be shown as its host names it, and be mounted as root.
-        inner = folder / group.lstrip("/")
-        for each in [inner, *inner.parents]:
-            if not each.is_relative_to(folder):
+        # A group also keeps to the limits of all groups above it.
+        innermost = mount / group.lstrip("/")
+        for folder in [innermost, *innermost.parents]:
+            if not folder.is_relative_to(mount):
                 break
             with suppress(OSError, ValueError):  # no such group, or "max"
-                yield int((each / name).read_text(encoding="utf-8"))
+                yield int((folder / file_name).read_text(encoding="utf-8"))
 
 
 @dataclass(frozen=True)
@@ -76,14 +80,16 @@ class MemoryLimit:
             return None
         size = int(self.text.removesuffix("MB")) * 1_000_000
         grown = _text(min(size * GROWTH, self.most))
-        return MemoryLimit(grown, self.most) if grown != self.text else None
+        if grown == self.text:
+            return None
+        return MemoryLimit(grown, self.most)
 
 
 def _text(size: int) -> str:
     return f"{size // 1_000_000}MB"
 
 
-def is_refused(error: BaseException | None) -> bool:
+def is_memory_refused(error: BaseException | None) -> bool:
     """Return whether an error, or one that it comes from, is memory that was refused."""
     while error is not None:
         if isinstance(error, duckdb.Error) and REFUSED.search(str(error)):
@@ -92,10 +98,10 @@ def is_refused(error: BaseException | None) -> bool:
     return False
 
 
-def say(error: BaseException) -> str:
+def readable_error(error: BaseException) -> str:
     """Return an error of DuckDB for people, without a full stop."""
-    if not is_refused(error):
+    if not is_memory_refused(error):
         return printable(error)
-    found = ALLOWED.search(str(error))
-    allowed = f" ({found[1]})" if found else ""
+    limit = ALLOWED.search(str(error))
+    allowed = f" ({limit[1]})" if limit else ""
     return f"DuckDB needs more memory than memory_limit in settings.toml allows{allowed}"

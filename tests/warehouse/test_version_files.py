@@ -9,8 +9,8 @@ import pytest
 
 from pipelines.config.home import Home
 from pipelines.core.errors import PartnerSyncError, StorageFailed
-from pipelines.warehouse.duckdb_file import Warehouse
-from pipelines.warehouse.memory import MemoryLimit
+from pipelines.warehouse.memory_limit import MemoryLimit
+from pipelines.warehouse.version_files import Warehouse
 from tests.warehouse.versions import add_version, numbers
 
 

@@ -1,4 +1,4 @@
-"""Writes a version again with more memory, where DuckDB was refused some."""
+"""Writes a version or books again with a larger memory limit, where DuckDB was refused memory."""
 
 import logging
 from collections.abc import Callable
@@ -12,8 +12,8 @@ T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 
-def with_memory(stores: Stores, write: Callable[[Stores], T]) -> T:
-    """Return what `write` returns, which writes a version.
+def with_enough_memory(stores: Stores, write: Callable[[Stores], T]) -> T:
+    """Return what `write` returns, which writes a version or books.
 
     Calls it again where DuckDB was refused memory, as often as there is a larger limit. Raises
     MemoryRefused where there is none.
