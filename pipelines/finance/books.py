@@ -23,7 +23,7 @@ from pipelines.finance.inputs import read_inputs
 from pipelines.finance.mapping import mapping_content
 from pipelines.finance.reconcile.engine import Inputs, reconcile, replace_decisions
 from pipelines.metadata.tables import BooksRow, Close
-from pipelines.publish.catalog import comment
+from pipelines.publish.catalog import comment, read_comments
 from pipelines.publish.enough_memory import with_enough_memory
 from pipelines.publish.stores import Stores
 from pipelines.publish.versions import change_versions, storage_error
@@ -203,7 +203,7 @@ def _write(
             reconcile(db, replace(inputs, may_grow=may_grow))
             new = memory.find_new(db)
             db.execute(CREATE_ABOUT, about)
-            comment(db)
+            comment(db, read_comments("pipelines.publish", "pipelines.finance"))
         else:
             replace_decisions(db, inputs.decisions)
             new = memory.NewMemory([], [], memory.read_as_of(db))

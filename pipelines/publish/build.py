@@ -1,7 +1,7 @@
 """Builds a version from the published one and the sealed scans that it does not hold."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -91,12 +91,12 @@ def _rebuild(stores: Stores) -> BuildResult:
         versions.require_unchanged(stores.metadata, base)
     needed = known - versions.loaded_scans(stores.warehouse, base)
     with stores.metadata.transaction() as session:
-        every = session.scalars(select(Scan).order_by(Scan.started_at, Scan.scan_id)).all()
-        _require_all(needed, every, base)
-        for scan in every:
+        all_scans = session.scalars(select(Scan).order_by(Scan.started_at, Scan.scan_id)).all()
+        _require_all(needed, all_scans, base)
+        for scan in all_scans:
             if scan.status == ScanStatus.FAILED:
                 scan.status = ScanStatus.SEALED
-        scans = [scan for scan in every if scan.scan_id in needed]
+        scans = [scan for scan in all_scans if scan.scan_id in needed]
         scans += buildable_scans(session, known)
 
     def write(stores: Stores) -> BuildResult:
@@ -105,18 +105,22 @@ def _rebuild(stores: Stores) -> BuildResult:
     return with_enough_memory(stores, write)
 
 
-def _require_all(needed: frozenset[str], every: Sequence[Scan], base: Version | None) -> None:
-    """Raise PartnerSyncError if scans that are needed besides the base cannot be loaded again."""
-    if unknown := needed.difference(scan.scan_id for scan in every):
+def _require_all(needed: frozenset[str], scans: Sequence[Scan], base: Version | None) -> None:
+    """Raise PartnerSyncError if scans that are needed besides the base cannot be loaded again.
+
+    `scans` are all of the metadata database.
+    """
+    unknown = needed.difference(scan.scan_id for scan in scans)
+    if unknown:
         raise PartnerSyncError(
             f"{len(unknown):,} scans of the published version are not in the metadata database: it "
             "was lost or is an old copy. Nothing was rebuilt.",
             "Restore metadata.db from a backup, then run `partner-sync versions rebuild`.",
         )
-    lost = [scan for scan in every if scan.status == ScanStatus.PRUNED]
-    if lost and not base:
+    pruned = [scan for scan in scans if scan.status == ScanStatus.PRUNED]
+    if pruned and not base:
         raise PartnerSyncError(
-            f"{len(lost):,} scans of {lost[0].day} to {lost[-1].day} were pruned, and the "
+            f"{len(pruned):,} scans of {pruned[0].day} to {pruned[-1].day} were pruned, and the "
             "checkpoint with their rows is lost, damaged or was rolled back. Nothing was rebuilt. "
             "Analysts still see the published version.",
             "Restore that version's file from a backup, then run `partner-sync versions rebuild`.",
@@ -136,25 +140,48 @@ class _Building:
         """Build and publish a version, if a scan is loaded or the base is of an older format."""
         if not scans and not is_old:
             return BuildResult(self.base, is_new=False)
-        lists = sorted({f"{scan.connection}/{scan.stream}" for scan in scans})
-        note = "rebuilt from the archive" if self.known else ", ".join(lists) or "upgraded"
         version = None
-        with versions.write_version(self.stores, self.base, note) as (number, db):
+        with versions.write_version(self.stores, self.base, self._note(scans)) as (number, db):
             streams = self.stores.settings.streams
             written = read_older_rows(db, streams, declare=bool(self.known))
-            results = tuple(filter(None, [self._load(db, number, scan) for scan in scans]))
+            results = self._load_all(db, number, scans)
             if is_old or any(result.held is None for result in results):
-                catalog.write_state(db, self.stores.metadata)
-                new = {each.scan_id for each in results} - self.known
-                db.execute(MOVE_FINDINGS, {"scans": [*new]})
-                written |= {table for each in results for table in each.tables}
+                self._describe(db, results)
+                for result in results:
+                    written.update(result.tables)
                 version = self.stores.warehouse.commit(db, number, written=written)
         if version is not None:
             versions.publish_version(self.stores, version)
+        # After the version: a build that is killed before loads these scans again, and holds them.
         for result in results:
             if result.held is not None:
                 self._set_status(result.scan_id, ScanStatus.HELD, result.held)
         return BuildResult(version or self.base, version is not None, results, self.failed)
+
+    def _note(self, scans: Sequence[Scan]) -> str:
+        """Return why the version is built, for people."""
+        if self.known:
+            return "rebuilt from the archive"
+        lists = {f"{scan.connection}/{scan.stream}" for scan in scans}
+        return ", ".join(sorted(lists)) or "upgraded"
+
+    def _load_all(
+        self, db: duckdb.DuckDBPyConnection, number: int, scans: Sequence[Scan]
+    ) -> tuple[LoadResult, ...]:
+        """Load scans in their order; return the results of those that can be loaded."""
+        results = []
+        for scan in scans:
+            result = self._load(db, number, scan)
+            if result is not None:
+                results.append(result)
+        return tuple(results)
+
+    def _describe(self, db: duckdb.DuckDBPyConnection, results: Collection[LoadResult]) -> None:
+        """Write what is known of the version besides its rows: schema `meta`, comments."""
+        catalog.write_state(db, self.stores.metadata)
+        # Scans that a rebuild loads again keep their findings.
+        new_scans = {result.scan_id for result in results} - self.known
+        db.execute(MOVE_FINDINGS, {"scans": [*new_scans]})
 
     def _load(self, db: duckdb.DuckDBPyConnection, number: int, scan: Scan) -> LoadResult | None:
         """Load one scan. None: it cannot be loaded, and the tables are as they were.

@@ -1,11 +1,13 @@
 """Writes schema `meta`: what a version is made of and what is known of it; and all comments."""
 
+from collections.abc import Mapping
 from importlib.resources import files
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import duckdb
 import pyarrow as pa
 from sqlalchemy import JSON, ColumnElement, String, cast, select
+from sqlalchemy.orm import Session
 
 from pipelines.core.text import printable, quote_identifier
 from pipelines.metadata.engine import Metadata
@@ -31,29 +33,17 @@ FROM meta.loads AS loads
 GROUP BY loads.connection, loads.stream;
 """
 # Tables of the metadata database that a version shows, without what only this program needs.
+SHOWN_TABLES: Final = ("runs", "findings", "decisions", "versions")
 HIDDEN: Final = {"owner", "sha256"}
-SHOWN: Final[dict[str, list[ColumnElement[Any]]]] = {
-    name: [
-        cast(column, String).label(column.name) if isinstance(column.type, JSON) else column
-        for column in Base.metadata.tables[name].columns
-        if column.name not in HIDDEN
-    ]
-    for name in ("runs", "findings", "decisions", "versions")
-}
-# What tables, views and columns mean. A column is looked up as `table.column`, `schema.*.column`,
-# or by its name, which means the same in all other tables. Names before one colon share its text.
-COMMENTS: Final = {
-    key: text
-    for line in files("pipelines.publish").joinpath("comments.txt").read_text("utf-8").splitlines()
-    for keys, _, text in [line.partition(": ")]
-    for key in keys.split()
-}
 ARROW_TYPES: Final = {
     str: pa.string(),
     int: pa.int32(),
     bool: pa.bool_(),
     object: pa.timestamp("us", tz="UTC"),  # what SQLAlchemy says of UtcTime
 }
+RECORD_SCHEMAS: Final = ("history", "current")  # whose tables hold records, and their items
+MACRO: Final = "MACRO TABLE"
+AS_OF: Final = "_as_of"
 # Each table of history has a macro. (To list all functions takes longer than this query.)
 UNCOMMENTED: Final = """
 SELECT bare.kind, bare.schema_name, bare.name, bare.column_name, held.path, held.part
@@ -76,53 +66,112 @@ WHERE bare.database_name = current_database() AND bare.comment IS NULL AND NOT b
 """
 
 
+def read_comments(*packages: str) -> dict[str, str]:
+    """Return what tables, views and columns mean: the lines of `comments.txt` of packages.
+
+    A column is looked up as `table.column`, `schema.*.column`, or by its name, which means the same
+    in all other tables. In a file, names before one colon share its text.
+    """
+    comments = {}
+    for package in packages:
+        content = files(package).joinpath("comments.txt").read_text("utf-8")
+        for line in content.splitlines():
+            names, _colon, text = line.partition(": ")
+            for name in names.split():
+                comments[name] = text
+    return comments
+
+
 def write_state(db: duckdb.DuckDBPyConnection, metadata: Metadata) -> None:
     """Write what the metadata database says now, the views, and comments on everything new."""
     with metadata.transaction() as session:
-        found = {
-            table: session.execute(select(*columns).order_by(*columns[:4])).mappings().all()
-            for table, columns in SHOWN.items()  # whose keys are their first columns
-        }
+        tables = {name: _read_shown(session, name) for name in SHOWN_TABLES}
     db.begin()  # one commit waits for the disk once
-    for table, rows in found.items():
-        columns = [(each.name, ARROW_TYPES[each.type.python_type]) for each in SHOWN[table]]
-        db.register("shown", pa.Table.from_pylist(rows, pa.schema(columns)))
-        db.execute(f"CREATE OR REPLACE TABLE meta.{table} AS FROM shown")
+    for name, table in tables.items():
+        db.register("shown", table)
+        db.execute(f"CREATE OR REPLACE TABLE meta.{name} AS FROM shown")
     db.execute(VIEWS)
-    comment(db)
+    comment(db, read_comments("pipelines.publish"))
     db.commit()
 
 
-def comment(db: duckdb.DuckDBPyConnection) -> None:
+def _read_shown(session: Session, name: str) -> pa.Table:
+    """Return the rows of a table of the metadata database, ordered by their key."""
+    selected = list[ColumnElement[Any]]()
+    fields = []
+    for column in Base.metadata.tables[name].columns:
+        if column.name in HIDDEN:
+            continue
+        if isinstance(column.type, JSON):
+            selected.append(cast(column, String).label(column.name))
+            fields.append((column.name, pa.string()))
+        else:
+            selected.append(column)
+            fields.append((column.name, ARROW_TYPES[column.type.python_type]))
+    query = select(*selected).order_by(*selected[:4])  # the key is among the first columns
+    return pa.Table.from_pylist(session.execute(query).mappings().all(), pa.schema(fields))
+
+
+def comment(db: duckdb.DuckDBPyConnection, comments: Mapping[str, str]) -> None:
     """Comment on everything in the current database that has no comment yet."""
+    statements = [
+        _statement(Uncommented(*row), comments) for row in db.execute(UNCOMMENTED).fetchall()
+    ]
     # In one call: DuckDB needs half as much again for 450 calls of one statement.
-    db.execute(";".join(_comment(*each) for each in db.execute(UNCOMMENTED).fetchall()))
+    db.execute(";".join(statements))
 
 
-def _comment(kind: str, *parts: str) -> str:
-    """Return the statement that comments on something: a row of UNCOMMENTED."""
-    name = ".".join(quote_identifier(part) for part in parts[:3] if part)
-    text = _text(kind, *parts).replace("'", "''")
-    return f"COMMENT ON {kind} {name} IS '{text}'"
-
-
-def _text(  # noqa: PLR0913, PLR0917 - a row of UNCOMMENTED
-    kind: str, schema: str, table: str, column: str | None, path: str | None, part: str | None
-) -> str:
-    """Return what a table, view, macro or column means; empty for one of ours without a text.
+class Uncommented(NamedTuple):
+    """A table, view, macro or column without a comment: a row of UNCOMMENTED.
 
     A column of a record holds a part of the field at `path`.
     """
-    stream, _, array = table.partition("__")
-    keys = [f"{schema}.array" if array else schema]
-    if kind == "MACRO TABLE":
-        keys, stream = ["as_of"], table.removesuffix("_as_of")
-    elif column is not None and (column.startswith("_") or schema not in COMMENTS):
-        keys = [f"{table}.{column}", f"{schema}.*.{column}", column]
-    elif column is not None:  # of a record
-        keys = [f"__{part}", "field"]
-    elif schema not in COMMENTS:
-        keys = [f"{schema}.{table}", f"{schema}.read"]
-    text = next((COMMENTS[key] for key in keys if key in COMMENTS), "")
-    field = printable((path or "").removeprefix("$."))  # no statement may contain a NUL
+
+    kind: str
+    schema: str
+    table: str
+    column: str | None
+    path: str | None
+    part: str | None
+
+    @property
+    def name(self) -> str:
+        """The name as SQL has it."""
+        names = [self.schema, self.table]
+        if self.column is not None:
+            names.append(self.column)
+        return ".".join(quote_identifier(name) for name in names)
+
+
+def _statement(thing: Uncommented, comments: Mapping[str, str]) -> str:
+    text = _text(thing, comments).replace("'", "''")
+    return f"COMMENT ON {thing.kind} {thing.name} IS '{text}'"
+
+
+def _text(thing: Uncommented, comments: Mapping[str, str]) -> str:
+    """Return what a table, view, macro or column means; empty for one of ours without a text."""
+    text = ""
+    for name in _names(thing):
+        if name in comments:
+            text = comments[name]
+            break
+    stream, _separator, array = thing.table.partition("__")
+    if thing.kind == MACRO:
+        stream = thing.table.removesuffix(AS_OF)
+    field = printable((thing.path or "").removeprefix("$."))  # no statement may contain a NUL
     return text.format(stream=stream, array=array, field=field)
+
+
+def _names(thing: Uncommented) -> list[str]:
+    """Return the names by which a comment is looked up; the first one that has a text counts."""
+    schema, table, column = thing.schema, thing.table, thing.column
+    holds_records = schema in RECORD_SCHEMAS
+    if thing.kind == MACRO:
+        return ["as_of"]
+    if column is None and holds_records:
+        return [f"{schema}.array" if "__" in table else schema]
+    if column is None:
+        return [f"{schema}.{table}"]
+    if holds_records and not column.startswith("_"):
+        return [f"__{thing.part}", "field"]
+    return [f"{table}.{column}", f"{schema}.*.{column}", column]
