@@ -3,9 +3,10 @@
 import sys
 from collections.abc import Callable
 
-from benchmarks import decision, rate, startup, sync
+from benchmarks import accounts, decision, rate, startup, sync
 
 MEASURES: dict[str, Callable[[list[str]], None]] = {
+    "accounts": accounts.main,
     "decision": decision.main,
     "rate": rate.main,
     "startup": startup.main,

@@ -9,13 +9,13 @@ Dagster reads each connection in a run of its own, then calls `publish` once for
 Not here: how a list is read (read), what is done with versions on other days (maintenance).
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from pipelines import app
 from pipelines.app.checkup import current_version, run_checks
-from pipelines.app.read import read_connection
+from pipelines.app.read import read_connections
 from pipelines.app.results import OnProgress, ReadRequest, StreamResult, SyncResult
 from pipelines.app.session import AppSession
 from pipelines.core import stop
@@ -55,7 +55,7 @@ def _with_books(session: AppSession, make: MakeVersion) -> BuildResult:
 
 def sync(
     session: AppSession,
-    requests: Iterable[ReadRequest],
+    requests: Collection[ReadRequest],
     on_progress: OnProgress,
     make: MakeVersion | None = build,
 ) -> SyncResult:
@@ -63,9 +63,7 @@ def sync(
 
     A list that fails holds back no other. Raises PartnerSyncError where no version can be built.
     """
-    streams = list[StreamResult]()
-    for request in requests:
-        streams += read_connection(session, request, on_progress)
+    streams = read_connections(session, requests, on_progress)
     stop.raise_if_requested()
     return publish(session, make, streams)
 

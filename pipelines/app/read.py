@@ -1,13 +1,14 @@
-"""Here: a run, which reads lists of one connection into scan files.
+"""Here: runs, each of which reads the lists of one connection into scan files.
 
-A list that fails does not stop the others. What there was on a past day is shown from the archive.
+All runs of a process are in one event loop. A list or connection that fails stops no other. What
+there was on a past day is shown from the archive.
 Not here: what happens with the scans afterwards (nightly), the pages of one list (extract).
 """
 
+import asyncio
 import logging
 import traceback
-from asyncio import TaskGroup
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -31,7 +32,7 @@ from pipelines.extract.scan import read_scan
 from pipelines.http.client import ServiceClient
 from pipelines.metadata import scans
 from pipelines.metadata.engine import new_id, this_process
-from pipelines.metadata.locks import hold_lock
+from pipelines.metadata.locks import hold_lock_beside_others
 from pipelines.metadata.runs import Outcome, close_dead_runs, settle_runs, unread
 from pipelines.metadata.tables import Run
 
@@ -52,7 +53,7 @@ def lists_of_day(
     name = request.connection
     try:
         if day == session.clock.utc_now().date():
-            return read_connection(session, request, on_progress)
+            return read_connections(session, [request], on_progress)
         return [_archived(session, name, each.name, day) for each in request.lists(session)]
     except PartnerSyncError as error:
         text, remedy = str(error), error.remedy
@@ -70,15 +71,43 @@ def _archived(session: AppSession, name: str, stream: str, day: date) -> StreamR
     return result
 
 
-def read_connection(
-    session: AppSession, request: ReadRequest, on_progress: OnProgress
+def read_connections(
+    session: AppSession, requests: Collection[ReadRequest], on_progress: OnProgress
 ) -> list[StreamResult]:
-    """Read lists of one connection into scan files; what fails for one is in its StreamResult.
+    """Read lists of connections into scan files; what fails for one is in its StreamResult.
 
-    Raises ConfigurationError and StorageFailed, and KeyboardInterrupt after it was recorded.
+    At most `connections_at_once` are read at the same time. Raises ConfigurationError and
+    StorageFailed once the others have ended, and KeyboardInterrupt after it was recorded.
     """
     stop.raise_if_requested()
-    name, now, streams = request.connection, session.clock.utc_now(), request.lists(session)
+    return loop.run(_read_all(session, requests, on_progress))
+
+
+async def _read_all(
+    session: AppSession, requests: Collection[ReadRequest], on_progress: OnProgress
+) -> list[StreamResult]:
+    room = asyncio.Semaphore(session.settings.connections_at_once)
+
+    async def read(request: ReadRequest) -> list[StreamResult]:
+        async with room:
+            return await _read_connection(session, request, on_progress)
+
+    # Not a TaskGroup: it would cancel the other runs when one fails.
+    ended = await asyncio.gather(*map(read, requests), return_exceptions=True)
+    results = list[StreamResult]()
+    for each in ended:
+        if isinstance(each, BaseException):
+            raise each
+        results += each
+    return results
+
+
+async def _read_connection(
+    session: AppSession, request: ReadRequest, on_progress: OnProgress
+) -> list[StreamResult]:
+    name = request.connection
+    now = session.clock.utc_now()
+    streams = request.lists(session)
     row = Run(
         run_id=new_id(now),
         connection=name,
@@ -90,11 +119,12 @@ def read_connection(
     results = {each.name: StreamResult(name, each.name) for each in streams}
     run = _Run(session, row, results, request.scheduled_at or now, on_progress)
     try:
-        with hold_lock(session.home.locks, f"sync.{name}") as has_waited, run.recorded():
-            if has_waited:
-                since = f"{run.not_before:%Y-%m-%d %H:%M:%S} UTC"
-                logger.info("Lists whose last scan began before %s are read again.", since)
-            loop.run(run.read_lists(streams))
+        async with hold_lock_beside_others(session.home.locks, f"sync.{name}") as has_waited:
+            with run.recorded():
+                if has_waited:
+                    since = f"{run.not_before:%Y-%m-%d %H:%M:%S} UTC"
+                    logger.info("Lists whose last scan began before %s are read again.", since)
+                await run.read_lists(streams)
     except LockHeld as error:
         run.fail(error)
     return list(results.values())
@@ -126,9 +156,8 @@ class _Run:
             yield
         except PartnerSyncError as error:  # of the whole connection: credentials, identity
             self.fail(error)
-        except Exception as error:  # not an interrupt: a person knows of that
+        except Exception as error:  # noqa: BLE001 - a defect in one must not stop the others
             self.fail(_defect(error))
-            raise
         finally:
             with self.session.metadata.transaction() as db:
                 db.add(row)
@@ -160,7 +189,7 @@ class _Run:
         connection = self.session.settings.connection(self.row.connection)
         async with open_service(self.session, connection) as client:
             document = await read_description(self.session, client)
-            async with TaskGroup() as group:
+            async with asyncio.TaskGroup() as group:
                 for stream in streams:
                     group.create_task(self._read_list(sized(document, stream), client))
             await look_again(self.session, client, document)

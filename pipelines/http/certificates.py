@@ -1,6 +1,8 @@
 """Whose certificates are trusted, and what is wrong with one that is not."""
 
+import os
 import ssl
+from functools import cache
 from pathlib import Path
 
 import httpx
@@ -8,6 +10,7 @@ import httpx
 from pipelines.config.connections import Connection
 from pipelines.core.errors import ConfigurationError
 
+VARIABLES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 DER = b"\x30"  # how a certificate in DER begins: with an ASN.1 sequence
 # OpenSSL's codes for what only strict checks refuse (X509_V_ERR_INVALID_CA to _EC_KEY_EXPLICIT):
 # Python 3.13 and later make them, before that a certificate like this was accepted.
@@ -21,7 +24,8 @@ def trusted(connection: Connection, *, use_variables: bool) -> ssl.SSLContext:
     ConfigurationError for a file that cannot be used.
     """
     if connection.ca_file is None:
-        return _built_in(use_variables=use_variables)
+        names = VARIABLES if use_variables else ()
+        return _built_in(*map(os.environ.get, names))
     try:
         context = _context(connection.ca_file)
     except (OSError, UnicodeDecodeError) as error:  # among them ssl.SSLError
@@ -38,9 +42,11 @@ def trusted(connection: Connection, *, use_variables: bool) -> ssl.SSLContext:
     return context
 
 
-def _built_in(*, use_variables: bool) -> ssl.SSLContext:
+@cache  # 20 ms, and many connections share it
+def _built_in(*values: str | None) -> ssl.SSLContext:
+    """Return a context with the certificates of the package certifi, or of these variables."""
     try:
-        return httpx.create_ssl_context(trust_env=use_variables)
+        return httpx.create_ssl_context(trust_env=bool(values))
     except OSError as error:
         raise ConfigurationError(
             "The certificates of the environment variable SSL_CERT_FILE or SSL_CERT_DIR cannot be "

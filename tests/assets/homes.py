@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 
 from assets.definitions import build_defs
 from assets.keys import EXPORTS, partition_key, raw_key
-from pipelines.app.read import read_connection
+from pipelines.app.read import read_connections
 from pipelines.app.results import LoggedProgress, ReadRequest
 from pipelines.app.session import open_session
 from pipelines.archive.scan_file import OpenScan, SealedScan
@@ -60,7 +60,8 @@ class Site:
     def archive_day(self, connection: str, days: int, *streams: str) -> None:
         """Read lists (none named: all) now and record their scans under an earlier day."""
         with open_session(self.home) as session:
-            read = read_connection(session, ReadRequest(connection, streams), LoggedProgress())
+            request = ReadRequest(connection, streams)
+            read = read_connections(session, [request], LoggedProgress())
         with self.database() as db:
             for result in read:
                 assert result.scan

@@ -16,7 +16,7 @@ import pytest
 
 from pipelines.app.connect import limiter_actor
 from pipelines.app.nightly import sync
-from pipelines.app.read import read_connection
+from pipelines.app.read import read_connections
 from pipelines.app.results import LoggedProgress, OnProgress, ReadRequest, StreamResult
 from pipelines.config.home import Home
 from pipelines.core.clock import Clock
@@ -159,7 +159,7 @@ def read(
     home: Home, request: ReadRequest, on_progress: OnProgress | None = None
 ) -> Sequence[StreamResult]:
     with opened(home) as session:
-        return read_connection(session, request, on_progress or LoggedProgress())
+        return read_connections(session, [request], on_progress or LoggedProgress())
 
 
 def fail_billing(sandbox: Running, home: Home) -> StreamResult:
