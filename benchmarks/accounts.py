@@ -107,11 +107,11 @@ def _sync(home: Home) -> Night:
         raise SystemExit(f"partner-sync sync ended with {process.returncode}")
     with open_session(home) as session, session.metadata.transaction() as db:
         runs = [run for run in db.query(Run) if run.run_id not in known]
-        requests = Counter({run.connection: run.requests for run in runs})
+        requests = Counter({run.connection: run.requests or 0 for run in runs})
         scans = [scan for scan in db.query(Scan) if scan.run_id not in known]
         first = min(run.started_at for run in runs)
         last = max(scan.ended_at for scan in scans if scan.ended_at)
-        refused = sum(run.rate_limited for run in runs)
+        refused = sum(run.rate_limited or 0 for run in runs)
     return Night(
         requests=requests.total(),
         slowest_requests=max(requests.values()),
@@ -131,8 +131,10 @@ def main(arguments: list[str]) -> None:
     options = parser.parse_args(arguments)
     rows = options.rows
     sizes = ["--usage", str(rows), "--billing", str(rows // 100), "--partners", "50"]
-    with tempfile.TemporaryDirectory() as folder:
-        with _home(Path(folder), options.accounts, sizes) as home:
-            nights = [(name, _sync(home)) for name in ("first", "unchanged")]
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        _home(Path(folder), options.accounts, sizes) as home,
+    ):
+        nights = [(name, _sync(home)) for name in ("first", "unchanged")]
     print(f"{machine()}\n`python -m benchmarks accounts {' '.join(arguments)}`\n")
     print(table(COLUMNS, [night.row(options.accounts, name) for name, night in nights]))

@@ -9,27 +9,33 @@ Dagster reads each connection in a run of its own, then calls `publish` once for
 Not here: how a list is read (read), what is done with versions on other days (maintenance).
 """
 
+import asyncio
+import logging
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from pipelines import app
 from pipelines.app.checkup import current_version, run_checks
-from pipelines.app.read import read_connections
+from pipelines.app.read import read_all
 from pipelines.app.results import OnProgress, ReadRequest, StreamResult, SyncResult
 from pipelines.app.session import AppSession
-from pipelines.core import stop
+from pipelines.core import loop, stop
 from pipelines.core.errors import PartnerSyncError
 from pipelines.core.text import printable
 from pipelines.finance import memory
 from pipelines.finance.books import try_books
 from pipelines.finance.report import current_page, read_published, write_report
+from pipelines.load.load import LoadResult
 from pipelines.publish.build import BuildResult
 from pipelines.publish.build import build as build_version
 from pipelines.publish.build import rebuild as rebuild_version
-from pipelines.publish.versions import change_versions
+from pipelines.publish.versions import change_versions, drop_version
+from pipelines.warehouse.books import version_of_published_books
 
 MakeVersion = Callable[[AppSession], BuildResult]
+MOST_BUILDING = 0.1  # share of the time, while other connections are read
+logger = logging.getLogger(__name__)
 
 
 def build(session: AppSession) -> BuildResult:
@@ -61,22 +67,96 @@ def sync(
 ) -> SyncResult:
     """Read the requested lists, then publish what was read. `make` None: publish nothing.
 
-    A list that fails holds back no other. Raises PartnerSyncError where no version can be built.
+    A list that fails holds back no other, and one that takes long not for long: see
+    `publish_minutes`. Raises PartnerSyncError where no version can be built.
     """
-    streams = read_connections(session, requests, on_progress)
     stop.raise_if_requested()
-    return publish(session, make, streams)
+    streams, early = loop.run(_read(session, requests, on_progress, make))
+    stop.raise_if_requested()
+    return publish(session, make, streams, early)
+
+
+async def _read(
+    session: AppSession,
+    requests: Collection[ReadRequest],
+    on_progress: OnProgress,
+    make: MakeVersion | None,
+) -> tuple[list[StreamResult], list[BuildResult]]:
+    """Return what was read, and the versions that were published meanwhile."""
+    reading = asyncio.create_task(read_all(session, requests, on_progress))
+    early = list[BuildResult]()
+    try:
+        if make is not None and len(requests) > 1:
+            await _publish_meanwhile(session, make, reading, early)
+        return await reading, early
+    finally:
+        reading.cancel()  # does nothing where it has ended
+        await asyncio.wait([reading])  # runs record how they ended
+
+
+async def _publish_meanwhile(
+    session: AppSession,
+    make: MakeVersion,
+    reading: asyncio.Task[list[StreamResult]],
+    early: list[BuildResult],
+) -> None:
+    """Publish what is read every `publish_minutes`, until the reading has ended.
+
+    Building takes a tenth of the time at most, and each of these versions replaces the one before:
+    they take no place of those that `keep_versions` keeps for a rollback.
+    """
+    pause = session.settings.publish_minutes * 60
+    while not (await asyncio.wait([reading], timeout=pause))[0]:
+        began = session.clock.monotonic()
+        try:
+            # In a thread: the requests of the others go on.
+            built = await asyncio.to_thread(make, session)
+        except PartnerSyncError as error:
+            logger.warning("%s %s", error, error.remedy)
+        else:
+            if built.is_new:
+                _drop_previous(session, early)
+            early.append(built)
+        pause = max(pause, (session.clock.monotonic() - began) / MOST_BUILDING)
+
+
+def _drop_previous(session: AppSession, early: Sequence[BuildResult]) -> None:
+    """Delete the last version that this night published, for which a newer one is there now."""
+    last = next((each.version for each in reversed(early) if each.is_new), None)
+    # Books that could not be made since are of an earlier version, which they need.
+    if last is not None and last.number != version_of_published_books(session.warehouse):
+        with change_versions(session):
+            drop_version(session, last.number)
+
+
+def _together(early: Sequence[BuildResult], last: BuildResult) -> BuildResult:
+    """Return what the builds of a night did, as if it were one."""
+    builds = [*early, last]
+    failed = dict[str, str]()
+    results = list[LoadResult]()
+    for each in builds:
+        results += each.results
+        failed |= each.failed
+    return BuildResult(last.version, any(each.is_new for each in builds), tuple(results), failed)
 
 
 def publish(
-    session: AppSession, make: MakeVersion | None = build, streams: Sequence[StreamResult] = ()
+    session: AppSession,
+    make: MakeVersion | None = build,
+    streams: Sequence[StreamResult] = (),
+    early: Sequence[BuildResult] = (),
 ) -> SyncResult:
     """Make a version and its books, check both, write the report and tell people.
 
-    What fails once the version is published is in `problems` of the result. Raises
-    PartnerSyncError where no version can be built.
+    `early` are builds of the same night. What fails once the version is published is in `problems`
+    of the result. Raises PartnerSyncError where no version can be built.
     """
-    built = make(session) if make else None
+    built = None
+    if make is not None:
+        built = make(session)
+        if built.is_new:
+            _drop_previous(session, early)
+        built = _together(early, built)
     published = current_version(session)
     checks = run_checks(session, published)
     problems = list[PartnerSyncError]()

@@ -74,18 +74,19 @@ def _archived(session: AppSession, name: str, stream: str, day: date) -> StreamR
 def read_connections(
     session: AppSession, requests: Collection[ReadRequest], on_progress: OnProgress
 ) -> list[StreamResult]:
+    """Read lists of connections as `read_all` does. Raises KeyboardInterrupt after recording it."""
+    stop.raise_if_requested()
+    return loop.run(read_all(session, requests, on_progress))
+
+
+async def read_all(
+    session: AppSession, requests: Collection[ReadRequest], on_progress: OnProgress
+) -> list[StreamResult]:
     """Read lists of connections into scan files; what fails for one is in its StreamResult.
 
     At most `connections_at_once` are read at the same time. Raises ConfigurationError and
-    StorageFailed once the others have ended, and KeyboardInterrupt after it was recorded.
+    StorageFailed once the others have ended.
     """
-    stop.raise_if_requested()
-    return loop.run(_read_all(session, requests, on_progress))
-
-
-async def _read_all(
-    session: AppSession, requests: Collection[ReadRequest], on_progress: OnProgress
-) -> list[StreamResult]:
     room = asyncio.Semaphore(session.settings.connections_at_once)
 
     async def read(request: ReadRequest) -> list[StreamResult]:

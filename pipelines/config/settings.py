@@ -72,6 +72,8 @@ class Settings(values.Table):
     """PostgreSQL URL of the metadata database; default: a SQLite file in the home"""
     connections_at_once: int = Field(default=32, ge=1, le=1000)
     """connections that one sync reads at the same time"""
+    publish_minutes: float = Field(default=5, gt=0)
+    """minutes after which a sync publishes what is read so far, while it reads other connections"""
     sync_max_minutes: int = Field(default=120, ge=1)
     """minutes after which a list that is not proven complete is PARTIAL"""
     request_timeout_seconds: float = Field(default=60, gt=0, le=600)
