@@ -20,7 +20,7 @@ from pipelines.core.person import expand_user
 from pipelines.core.text import printable
 from pipelines.finance.reconciled import open_published
 from pipelines.metadata.locks import hold_lock
-from pipelines.publish.export_table import Column, ExportTable, describe_sources, list_tables
+from pipelines.publish.export_table import ExportColumn, ExportTable, describe_sources, list_tables
 from pipelines.publish.export_xlsx import write_workbook
 from pipelines.warehouse.duckdb_file import Row
 from pipelines.warehouse.memory_limit import is_memory_refused
@@ -34,7 +34,7 @@ COPY: Final = "SET preserve_insertion_order = false; COPY ({}) TO '{}' ({})"
 
 
 def _copy(
-    options: str, expression: Callable[[Column], str], table: ExportTable, file: Path
+    options: str, expression: Callable[[ExportColumn], str], table: ExportTable, file: Path
 ) -> list[str]:
     path = str(file).replace("'", "''")
     with stop.woken(table.db.interrupt):

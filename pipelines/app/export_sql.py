@@ -12,7 +12,7 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 
 from pipelines.core.errors import ConfigurationError, StorageFailed
 from pipelines.core.text import Redactor, printable
-from pipelines.publish.export_table import Column, ExportTable
+from pipelines.publish.export_table import ExportColumn, ExportTable
 
 MYSQL: Final = ("mysql", "mariadb")
 TEXT: Final = sa.UnicodeText().with_variant(mysql.LONGTEXT(), *MYSQL)
@@ -66,7 +66,7 @@ def _replace(engine: sa.Engine, table: ExportTable) -> None:
     target = target_table(table, engine.dialect)
     names = target.columns.keys()
 
-    def expression(column: Column) -> str:
+    def expression(column: ExportColumn) -> str:
         return column.text if target.columns[column.name].type is TEXT else column.value
 
     with engine.begin() as connection:
@@ -87,7 +87,7 @@ def target_table(table: ExportTable, dialect: sa.Dialect) -> sa.Table:
     return sa.Table(table.name, sa.MetaData(), *columns)
 
 
-def _type(column: Column, dialect: sa.Dialect) -> sa.types.TypeEngine[Any]:
+def _type(column: ExportColumn, dialect: sa.Dialect) -> sa.types.TypeEngine[Any]:
     """Return a type that keeps the values of a column."""
     if column.kind != "DECIMAL":
         return TYPES.get(column.kind, TEXT)

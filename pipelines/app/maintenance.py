@@ -22,7 +22,8 @@ from pipelines.publish import erase, prune, versions
 from pipelines.publish.erase import ErasureRequest
 from pipelines.publish.left_over import left_over
 from pipelines.publish.search import SearchResult
-from pipelines.publish.versions import checkpoint, require_unchanged
+from pipelines.publish.version_scans import checkpoint
+from pipelines.publish.versions import require_unchanged
 from pipelines.warehouse.books import BooksFolder
 from pipelines.warehouse.duckdb_file import Row
 from pipelines.warehouse.version_files import Version

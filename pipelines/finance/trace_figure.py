@@ -18,7 +18,7 @@ from pipelines.finance.reconcile.roles import find_roles
 from pipelines.finance.reconcile.spelled import round_number
 from pipelines.finance.reconciled import Reconciled, create_rows, open_reconciled
 from pipelines.load.records import EXACT, Number, UnusableRecord, read_record
-from pipelines.publish.raw_records import Place, ScanName, raw_records
+from pipelines.publish.raw_records import PageRow, ScanName, raw_records
 from pipelines.publish.stores import Stores
 from pipelines.warehouse.duckdb_file import Row, fetch_rows
 
@@ -180,7 +180,7 @@ def _traced(session: Stores, opened: Reconciled, found: list[Row]) -> Row:
 
 def _read_scan(session: Stores, amounts: RawAmounts, scan: ScanName, rows: list[Row]) -> None:
     """Add to rows of one scan file what their raw records say, or why they say nothing."""
-    missing, records = UnusableRecord("The scan file has no such record."), dict[Place, Record]()
+    missing, records = UnusableRecord("The scan file has no such record."), dict[PageRow, Record]()
     try:
         raws = raw_records(session, scan, {(row["page"], row["row"]) for row in rows})
         kept = {place: raw for place, raw in raws.items() if raw != ERASED_RECORD}

@@ -16,7 +16,7 @@ from pipelines.load.load import LoadResult, load_scan
 from pipelines.load.older import read_older_rows
 from pipelines.metadata.scans import ScanStatus, buildable_scans, set_status
 from pipelines.metadata.tables import Scan
-from pipelines.publish import catalog, versions
+from pipelines.publish import catalog, version_scans, versions
 from pipelines.publish.enough_memory import with_enough_memory
 from pipelines.publish.stores import Stores
 from pipelines.warehouse.formats import newest
@@ -61,10 +61,10 @@ def build(stores: Stores) -> BuildResult:
 
 def _build(stores: Stores) -> BuildResult:
     base = stores.warehouse.published()
-    loaded = versions.loaded_scans(stores.warehouse, base)
+    loaded = version_scans.loaded_scans(stores.warehouse, base)
     with stores.metadata.transaction() as session:
         scans = buildable_scans(session, loaded)
-    is_old = base is not None and versions.format_of(stores.warehouse, base) < newest()
+    is_old = base is not None and version_scans.format_of(stores.warehouse, base) < newest()
 
     def write(stores: Stores) -> BuildResult:
         return _Building(stores, base).run(scans, is_old=is_old)
@@ -85,11 +85,11 @@ def rebuild(stores: Stores) -> BuildResult:
 
 
 def _rebuild(stores: Stores) -> BuildResult:
-    known = versions.known_scans(stores)
-    base = versions.checkpoint(stores)
+    known = version_scans.known_scans(stores)
+    base = version_scans.checkpoint(stores)
     if base:
         versions.require_unchanged(stores.metadata, base)
-    needed = known - versions.loaded_scans(stores.warehouse, base)
+    needed = known - version_scans.loaded_scans(stores.warehouse, base)
     with stores.metadata.transaction() as session:
         all_scans = session.scalars(select(Scan).order_by(Scan.started_at, Scan.scan_id)).all()
         _require_all(needed, all_scans, base)

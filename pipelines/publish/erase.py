@@ -30,7 +30,7 @@ from pipelines.metadata.tables import (
 from pipelines.publish import catalog
 from pipelines.publish.enough_memory import with_enough_memory
 from pipelines.publish.identifier import Identifier, map_paths
-from pipelines.publish.search import Found, SearchResult, find
+from pipelines.publish.search import SearchedFile, SearchResult, find
 from pipelines.publish.stores import Stores
 from pipelines.publish.versions import change_versions, drop_version, publish_version, write_version
 from pipelines.warehouse.books import BooksFolder
@@ -73,8 +73,9 @@ class ErasureRequest:
 
     def require_little(self, found: SearchResult) -> None:
         """Raise ConfigurationError where so much would go that it may be a mistake."""
-        if not self.force and (why := found.too_much()):
-            raise ConfigurationError(f"{why} Nothing was changed.", FORCE)
+        reason = found.too_much()
+        if reason and not self.force:
+            raise ConfigurationError(f"{reason} Nothing was changed.", FORCE)
 
 
 def erase(stores: Stores, request: ErasureRequest, show: Show, confirm: Confirm) -> list[Row]:
@@ -89,11 +90,12 @@ def erase(stores: Stores, request: ErasureRequest, show: Show, confirm: Confirm)
     identifier = Identifier(request.text, _map_paths(stores))
     decision = stores.decision("erase", identifier.digest, request.reason)
     with _nobody_else(stores):
-        if published := stores.warehouse.published():
+        published = stores.warehouse.published()
+        if published:
             published.file()  # raises for a lost one, which may come back from a backup
         found = find(stores, identifier)
         with stores.metadata.transaction() as session:
-            begun = {each.subject for each in unfinished_erasures(session)}
+            begun = {erasure.subject for erasure in unfinished_erasures(session)}
         show(found)
         if decision.subject not in begun:  # what is left of that may be a larger share
             if not found.files:
@@ -102,14 +104,15 @@ def erase(stores: Stores, request: ErasureRequest, show: Show, confirm: Confirm)
         confirm()
         decision.details = {"records": found.records, "files": len(found.files)}
         _erase(stores, identifier, found.files, decision)
-        if left := find(stores, identifier).files:
+        left = find(stores, identifier).files
+        if left:
             raise PartnerSyncError(
                 f"{len(left)} files still contain the value: {left[0].file} and others.",
                 "Run `partner-sync erase` again. If it fails again, report this defect.",
             )
         with stores.metadata.transaction() as session:
             add_decision(session, replace(decision, kind="erased"))
-    return [each.row() for each in found.files]
+    return [file.row() for file in found.files]
 
 
 def _map_paths(stores: Stores) -> frozenset[Path]:
@@ -121,13 +124,15 @@ def _map_paths(stores: Stores) -> frozenset[Path]:
     return frozenset(found)
 
 
-def _erase(stores: Stores, identifier: Identifier, found: list[Found], decision: Decision) -> None:
-    scans = [each.source for each in found if isinstance(each.source, Scan)]
+def _erase(
+    stores: Stores, identifier: Identifier, files: list[SearchedFile], decision: Decision
+) -> None:
+    scans = [file.source for file in files if isinstance(file.source, Scan)]
     with stores.metadata.transaction() as session:
         add_decision(session, replace(decision))
         _erase_texts(session, identifier, scans)  # before a version shows them
     BooksFolder(stores.warehouse).drop_all()  # they are made again from the version
-    _erase_versions(stores, identifier, found)
+    _erase_versions(stores, identifier, files)
     _erase_scans(stores, identifier, scans)
     for folder in (stores.settings.home.exports, stores.settings.home.reports):
         remove(folder)  # both can be made again
@@ -137,13 +142,14 @@ def _erase(stores: Stores, identifier: Identifier, found: list[Found], decision:
 def _nobody_else(stores: Stores) -> Iterator[None]:
     """Keep everybody from reading lists, changing versions and exporting."""
     home = stores.settings.home
-    names = {
-        folder.name for folder in home.archive.iterdir()
-    } | stores.settings.connections().keys()
-    with ExitStack() as held:
-        for name in (*(f"sync.{name}" for name in sorted(names)), "export"):
-            held.enter_context(hold_lock(home.locks, name))
-        held.enter_context(change_versions(stores))
+    connections = set(stores.settings.connections())
+    connections.update(folder.name for folder in home.archive.iterdir())
+    with ExitStack() as locks:
+        # In one order: two erasures at once cannot wait for each other for ever.
+        for connection in sorted(connections):
+            locks.enter_context(hold_lock(home.locks, f"sync.{connection}"))
+        locks.enter_context(hold_lock(home.locks, "export"))
+        locks.enter_context(change_versions(stores))
         yield
 
 
@@ -152,7 +158,8 @@ def _erase_texts(session: Session, identifier: Identifier, scans: list[Scan]) ->
     for scan in scans:
         if scan.status in UNSEALED:
             abandoned = session.merge(scan)
-            abandoned.status, abandoned.reason = ScanStatus.ABANDONED, "Its records were erased."
+            abandoned.status = ScanStatus.ABANDONED
+            abandoned.reason = "Its records were erased."
     for column in (FindingRow.subject, FindingRow.message):
         contains = column.contains(identifier.text, autoescape=True)
         session.execute(delete(FindingRow).where(contains))
@@ -162,10 +169,12 @@ def _erase_texts(session: Session, identifier: Identifier, scans: list[Scan]) ->
         session.execute(update(text.class_).where(contains).values({text: erased}))
     _erase_memory(session, identifier)
     for run in session.scalars(select(Run)):  # JSON may spell the identifier otherwise
-        run.lists = {
-            stream: {name: each.replace(identifier.text, ERASED) for name, each in about.items()}
-            for stream, about in run.lists.items()
-        }
+        lists = {}
+        for stream, outcome in run.lists.items():
+            lists[stream] = {
+                name: text.replace(identifier.text, ERASED) for name, text in outcome.items()
+            }
+        run.lists = lists
 
 
 def _erase_memory(session: Session, identifier: Identifier) -> None:
@@ -173,40 +182,59 @@ def _erase_memory(session: Session, identifier: Identifier) -> None:
 
     What was posted to a month is signed off with it, so it stays without a name.
     """
-    for each in session.scalars(select(BreakRow)):
-        words = re.split(r"[|;\s]+", f"{each.subject}|{each.cause}")
-        texts = {each.partner, each.subject, *(each.subject or "").split("|"), *words} - {None, ""}
-        is_named = identifier.text in (each.cause or "")
-        if is_named or any(identifier.is_equal(text) for text in texts if text):
-            session.delete(each)
+    for remembered in session.scalars(select(BreakRow)):
+        if _is_in_break(remembered, identifier):
+            session.delete(remembered)
     for posted in session.scalars(select(CorrectionRow)):
-        record = posted.id
-        if record is not None and posted.side == "billing":  # a line is named after its bill
-            record = record.rpartition("#")[0] or record
-        if record is not None and identifier.is_equal(record):
+        if posted.id is not None and identifier.is_equal(_record_of(posted.id, posted.side)):
             posted.id = ERASED
         if posted.partner is not None and identifier.is_equal(posted.partner):
             posted.partner = ERASED
 
 
-def _erase_versions(stores: Stores, identifier: Identifier, found: list[Found]) -> None:
+def _is_in_break(remembered: BreakRow, identifier: Identifier) -> bool:
+    """Return whether a break names the identifier: as a partner, in its subject or its cause."""
+    subject = remembered.subject or ""
+    cause = remembered.cause or ""
+    if identifier.text in cause:
+        return True
+    words = re.split(r"[|;\s]+", f"{subject}|{cause}")
+    texts = {remembered.partner or "", subject, *subject.split("|"), *words}
+    return any(identifier.is_equal(text) for text in texts if text)
+
+
+def _record_of(name: str, side: str) -> str:
+    """Return the record of a posted correction; a line of a bill is named after its bill."""
+    if side != "billing":
+        return name
+    bill, _separator, _line = name.rpartition("#")
+    return bill or name
+
+
+def _erase_versions(stores: Stores, identifier: Identifier, files: list[SearchedFile]) -> None:
     """Publish a version without the records, if the published one has them; delete the others."""
     base = stores.warehouse.published()
-    with_it = [each.source for each in found if isinstance(each.source, Version)]
-    if positions := next((each.positions for each in found if each.source == base), None):
+    containing = []
+    positions = None  # of the records in the published version
+    for file in files:
+        if isinstance(file.source, Version):
+            containing.append(file.source)
+        if file.source == base:
+            positions = file.positions
+    if not positions:
+        for version in containing:
+            drop_version(stores, version.number)
+        return
 
-        def write(stores: Stores) -> Version:
-            with write_version(stores, base, "records were erased") as (number, db):
-                logger.info("Version %s: erasing records.", number)
-                identifier.delete_from(db, positions)
-                identifier.erase_texts(db)
-                catalog.write_state(db, stores.metadata)
-                return stores.warehouse.commit(db, number, rewrite=True)
+    def write(stores: Stores) -> Version:
+        with write_version(stores, base, "records were erased") as (number, db):
+            logger.info("Version %s: erasing records.", number)
+            identifier.delete_from(db, positions)
+            identifier.erase_texts(db)
+            catalog.write_state(db, stores.metadata)
+            return stores.warehouse.commit(db, number, rewrite=True)
 
-        publish_version(stores, with_enough_memory(stores, write), without=with_it)
-    else:
-        for each in with_it:
-            drop_version(stores, each.number)
+    publish_version(stores, with_enough_memory(stores, write), without=containing)
 
 
 def _erase_scans(stores: Stores, identifier: Identifier, scans: list[Scan]) -> None:

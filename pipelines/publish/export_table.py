@@ -38,7 +38,7 @@ ORDER BY columns.schema_name, columns.table_name, columns.database_name
 """
 
 
-class Column(NamedTuple):
+class ExportColumn(NamedTuple):
     """A column as dbt describes it. `data_type` is its type in DuckDB."""
 
     name: str
@@ -81,7 +81,7 @@ class ExportTable:
     schema: str
     table: str
     comment: str | None
-    columns: tuple[Column, ...]
+    columns: tuple[ExportColumn, ...]
 
     @property
     def title(self) -> str:
@@ -93,15 +93,17 @@ class ExportTable:
         """The name of its file, or of its table in another database."""
         return self.table if self.schema == "current" else f"{self.schema}__{self.table}"
 
-    def query(self, expression: Callable[[Column], str]) -> str:
+    def query(self, expression: Callable[[ExportColumn], str]) -> str:
         """Return the query for all rows, with what a target gets of each column."""
-        columns = (f"{expression(each)} AS {quote_identifier(each.name)}" for each in self.columns)
+        columns = [
+            f"{expression(column)} AS {quote_identifier(column.name)}" for column in self.columns
+        ]
         return f"SELECT {', '.join(columns)} FROM {self._quoted} AS exported"
 
-    def rows(self, expression: Callable[[Column], str]) -> Iterator[list[tuple[Any, ...]]]:
+    def rows(self, expression: Callable[[ExportColumn], str]) -> Iterator[list[tuple[Any, ...]]]:
         """Yield all rows in batches."""
-        found = self.db.execute(self.query(expression))
-        while batch := found.fetchmany(BATCH_ROWS):
+        cursor = self.db.execute(self.query(expression))
+        while batch := cursor.fetchmany(BATCH_ROWS):
             stop.raise_if_requested()
             yield batch
 
@@ -118,10 +120,11 @@ class ExportTable:
 
 def list_tables(db: duckdb.DuckDBPyConnection) -> list[ExportTable]:
     """Return the tables and views of what is open: a version and its books, or one database."""
-    return [
-        ExportTable(db, database, schema, table, comment, tuple(Column(*each) for each in columns))
-        for database, schema, table, comment, columns in db.execute(TABLES).fetchall()
-    ]
+    tables = []
+    for database, schema, table, comment, columns in db.execute(TABLES).fetchall():
+        export_columns = tuple(ExportColumn(*column) for column in columns)
+        tables.append(ExportTable(db, database, schema, table, comment, export_columns))
+    return tables
 
 
 def describe_sources(tables: Iterable[ExportTable]) -> dict[str, Any]:
@@ -129,18 +132,20 @@ def describe_sources(tables: Iterable[ExportTable]) -> dict[str, Any]:
 
     Schema `meta` is in both files; that of the books is source `books_meta`.
     """
-    schemas: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for each in tables:
-        columns = [column._asdict() for column in each.columns]
-        described = {"name": each.table, "description": each.comment, "columns": columns}
-        schemas.setdefault((each.database, each.schema), []).append(described)
-    sources = [
-        {
-            "name": "books_meta" if (database, schema) == ("books", "meta") else schema,
-            "database": database,
-            "schema": schema,
-            "tables": found,
-        }
-        for (database, schema), found in schemas.items()
-    ]
-    return {"version": 2, "sources": sources}
+    sources: dict[tuple[str, str], dict[str, Any]] = {}
+    for table in tables:
+        name = table.schema
+        if (table.database, table.schema) == ("books", "meta"):
+            name = "books_meta"
+        source = sources.setdefault(
+            (table.database, table.schema),
+            {"name": name, "database": table.database, "schema": table.schema, "tables": []},
+        )
+        source["tables"].append(
+            {
+                "name": table.table,
+                "description": table.comment,
+                "columns": [column._asdict() for column in table.columns],
+            }
+        )
+    return {"version": 2, "sources": [*sources.values()]}

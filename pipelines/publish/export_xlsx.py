@@ -10,14 +10,15 @@ from xlsxwriter.exceptions import FileCreateError
 from xlsxwriter.worksheet import Worksheet
 
 from pipelines.core.errors import StorageFailed
-from pipelines.publish.export_table import Column, ExportTable
+from pipelines.publish.export_table import ExportColumn, ExportTable
 
 MOST_ROWS: Final = 1_048_576  # of a sheet, the headings counted
 LONGEST_SHEET_NAME: Final = 31  # characters
 DIGITS: Final = 15  # that Excel keeps and shows
 NUMBERS: Final = ("DECIMAL", "INTEGER", "BIGINT")
 TIMES: Final = {"DATE": "yyyy-mm-dd", "TIMESTAMP WITH TIME ZONE": "yyyy-mm-dd hh:mm:ss.000"}
-AMOUNTS: Final = {"DECIMAL": "#,##0.00##########"}  # whole numbers are often identifiers
+# Whole numbers have no format of their own: they are often identifiers.
+NUMBER_FORMATS: Final = {**TIMES, "DECIMAL": "#,##0.00##########"}
 NO_SHEET_NAME: Final = re.compile(r"[][:*?/\\]|^'|'$")
 WIDTH: Final = 24  # characters of a column: Excel shows ### for a time in a narrower one
 OTHER_FORMATS: Final = "Export it as parquet or csv."
@@ -35,7 +36,8 @@ def write_workbook(table: ExportTable, file: Path) -> list[str]:
 
     Raises StorageFailed for a table or a text that a workbook cannot hold, OSError.
     """
-    if (rows := table.count()) >= MOST_ROWS:
+    rows = table.count()
+    if rows >= MOST_ROWS:
         raise StorageFailed(
             f"`{table.title}` has {rows:,} rows, but a sheet holds {MOST_ROWS - 1:,} below the "
             "headings. Nothing was exported.",
@@ -55,42 +57,50 @@ def _write_sheet(table: ExportTable, rows: int, workbook: Workbook) -> list[str]
     sheet.freeze_panes(1, 0)
     sheet.set_row(0, None, workbook.add_format({"bold": True}))
     sheet.autofilter(0, 0, rows, len(table.columns) - 1)
-    for at, column in enumerate(table.columns):
-        shown = (TIMES | AMOUNTS).get(column.kind)
-        style = workbook.add_format({"num_format": shown}) if shown else None
-        sheet.set_column(at, at, WIDTH, style)
-        _write_text(table, sheet, (0, at), column.name)
+    for place, column in enumerate(table.columns):
+        style = None
+        if column.kind in NUMBER_FORMATS:
+            style = workbook.add_format({"num_format": NUMBER_FORMATS[column.kind]})
+        sheet.set_column(place, place, WIDTH, style)
+        _write_text(table, sheet, (0, place), column.name)
     rounded: dict[str, None] = {}  # in the order in which they are seen
     for row, values in enumerate(chain.from_iterable(table.rows(cell_of)), 1):
-        for at, value in enumerate(values):
+        for place, value in enumerate(values):
             if not isinstance(value, str):
-                sheet.write(row, at, value)
+                sheet.write(row, place, value)
                 continue
-            _write_text(table, sheet, (row, at), value)
-            if table.columns[at].kind in NUMBERS:
-                rounded[table.columns[at].name] = None
+            # `write` would make formulas and links of some texts.
+            _write_text(table, sheet, (row, place), value)
+            if table.columns[place].kind in NUMBERS:
+                rounded[table.columns[place].name] = None
     return list(rounded)
 
 
-def _write_text(table: ExportTable, sheet: Worksheet, place: tuple[int, int], text: str) -> None:
+def _write_text(table: ExportTable, sheet: Worksheet, cell: tuple[int, int], text: str) -> None:
     """Write text as it is. Raises StorageFailed for one that a workbook would change."""
     is_markup = text.startswith("<r>") and text.endswith("</r>")  # xlsxwriter takes it as such
-    if is_markup or sheet.write_string(*place, text):
-        row, at = place
+    if is_markup or sheet.write_string(*cell, text):  # -2: it was cut
+        row, place = cell
+        markup = " and is <r> markup" if is_markup else ""
         raise StorageFailed(
-            f"A workbook cannot hold a text in row {row:,} of column `{table.columns[at].name}` of "
-            f"`{table.title}`: it has {len(text):,} characters"
-            f"{' and is <r> markup' if is_markup else ''}. Nothing was exported.",
+            f"A workbook cannot hold a text in row {row:,} of column `{table.columns[place].name}` "
+            f"of `{table.title}`: it has {len(text):,} characters{markup}. Nothing was exported.",
             OTHER_FORMATS,
         )
 
 
-def cell_of(column: Column) -> str:
+def cell_of(column: ExportColumn) -> str:
     """Return the expression for cells of a column: values that Excel keeps as they are, or text."""
     if column.kind in NUMBERS:
-        kept, is_kept, of_type = column.value, IS_EXACT, column.type
+        kept = column.value
+        is_kept = IS_EXACT
+        kept_type = column.type
     elif column.kind in TIMES:
-        kept, is_kept, of_type = f"CAST({column.value} AS TIMESTAMP)", IS_TIME, "TIMESTAMP"
+        kept = f"CAST({column.value} AS TIMESTAMP)"
+        is_kept = IS_TIME
+        kept_type = "TIMESTAMP"
+    elif column.kind == "BOOLEAN":
+        return column.value
     else:
-        return column.value if column.kind == "BOOLEAN" else column.text
-    return EITHER.format(is_kept.format(column.value), kept, column.text, of_type)
+        return column.text
+    return EITHER.format(is_kept.format(column.value), kept, column.text, kept_type)

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from decimal import Decimal
@@ -109,29 +109,27 @@ class Identifier:
         """What every spelling of it contains if points are left out and nothing is escaped."""
         if self.number is None:
             return self.text.replace(".", "")
+        # A number may be sent with more zeros at both ends, and with an exponent.
         return "".join(map(str, self.number.as_tuple().digits)).strip("0")
 
     def is_in_record(self, raw: bytes) -> bool:
         """Return whether a raw record contains the identifier; numbers are equal by value."""
+        # Most records are decided here, without being decoded. A backslash may hide any letter.
         is_possible = self._needle.encode() in raw.replace(b".", b"") or b"\\" in raw
         if not is_possible or raw == ERASED_RECORD:
             return False
         record = read_record(raw)
         if isinstance(record, UnusableRecord):
-            spellings = (self.text, json.dumps(self.text, ensure_ascii=False)[1:-1])
-            return any(each.encode() in raw for each in spellings)
+            in_json = json.dumps(self.text, ensure_ascii=False)[1:-1]  # without its quotes
+            return self.text.encode() in raw or in_json.encode() in raw
         return self._is_in(record) or any(self._is_name(record, path) for path in self.maps)
 
     def _is_name(self, value: Any, path: Path) -> bool:
         """Return whether the object at a path has the identifier as a name."""
         if not path:
             return isinstance(value, dict) and any(map(self.is_equal, value))
-        step, *inner = path
-        if isinstance(value, dict):
-            found = [value.get(step)] if step is not None else [*value.values()]
-        else:
-            found = value if step is None and isinstance(value, list) else []
-        return any(self._is_name(each, tuple(inner)) for each in found)
+        step, *rest = path
+        return any(self._is_name(inner, tuple(rest)) for inner in _step_into(value, step))
 
     def _is_in(self, value: Any) -> bool:
         if isinstance(value, dict):
@@ -144,8 +142,8 @@ class Identifier:
 
     def is_equal(self, text: str) -> bool:
         """Return whether a text is the value, spells it as JSON does, or is JSON that has it."""
-        is_equal = self.number is not None and Identifier(text).number == self.number
-        if is_equal or text == self.text or unescape(text) == self.text:
+        is_equal_number = self.number is not None and Identifier(text).number == self.number
+        if is_equal_number or text == self.text or unescape(text) == self.text:
             return True
         return self._is_in(parse_json_text(text))
 
@@ -175,12 +173,28 @@ class Identifier:
 
 def map_paths(db: duckdb.DuckDBPyConnection) -> set[Path]:
     """Return the paths of objects whose names are data; None is any name of such an object."""
-    maps = {tuple(json.loads(steps))[:-2] for (steps,) in db.execute(MAPS).fetchall()}
-    # In a record, no step leads from a name to its value.
-    return {
-        tuple(step for at, step in enumerate(path) if at == 0 or path[: at - 1] not in maps)
-        for path in maps
-    }
+    columns = [json.loads(steps) for (steps,) in db.execute(MAPS).fetchall()]
+    maps = {tuple(steps[:-2]) for steps in columns}  # without those to an item and its name
+    return {_path_in_record(path, maps) for path in maps}
+
+
+def _path_in_record(path: Path, maps: AbstractSet[Path]) -> Path:
+    """Return a path of tables as a record has it: there, no step leads from a name to its value."""
+    steps = []
+    for depth, step in enumerate(path):
+        leads_to_value = depth > 0 and path[: depth - 1] in maps
+        if not leads_to_value:
+            steps.append(step)
+    return tuple(steps)
+
+
+def _step_into(value: Any, step: str | None) -> Iterable[Any]:
+    """Return the values that one step of a path leads to; None leads to each item or member."""
+    if isinstance(value, dict):
+        return value.values() if step is None else [value.get(step)]
+    if isinstance(value, list) and step is None:
+        return value
+    return []
 
 
 def raw_rows(db: duckdb.DuckDBPyConnection) -> Iterator[tuple[Position, bytes]]:
@@ -189,7 +203,9 @@ def raw_rows(db: duckdb.DuckDBPyConnection) -> Iterator[tuple[Position, bytes]]:
     Where a scan file is gone, only the version has its values; where no column holds a value, only
     the scan file.
     """
-    for query in (QUARANTINED, *(ROWS.format(**names) for names in _tables(db))):
+    queries = [QUARANTINED]
+    queries.extend(ROWS.format(**names) for names in _tables(db))
+    for query in queries:
         db.execute(query)
         while rows := db.fetchmany(MANY):
             stop.raise_if_requested()
@@ -199,10 +215,13 @@ def raw_rows(db: duckdb.DuckDBPyConnection) -> Iterator[tuple[Position, bytes]]:
 
 def count_rows(db: duckdb.DuckDBPyConnection) -> dict[str, int]:
     """Return the number of row versions and records in quarantine by `connection/stream`."""
-    streams = {names["name"]: names["stream"] for names in _tables(db)}
-    counts = [COUNT.format(name=name, stream=stream) for name, stream in streams.items()]
-    query = " UNION ALL ".join([COUNT_QUARANTINED, *counts])
-    sums = f"SELECT found.list, sum(found.rows)::BIGINT FROM ({query}) AS found GROUP BY ALL"
+    counts = [COUNT_QUARANTINED]
+    for names in _tables(db):
+        count = COUNT.format(name=names["name"], stream=names["stream"])
+        if count not in counts:  # a stream has several tables, and is counted once
+            counts.append(count)
+    query = " UNION ALL ".join(counts)
+    sums = f"SELECT counts.list, sum(counts.rows)::BIGINT FROM ({query}) AS counts GROUP BY ALL"
     return dict(db.execute(sums).fetchall())
 
 
@@ -215,5 +234,5 @@ def _tables(db: duckdb.DuckDBPyConnection) -> Iterator[dict[str, str]]:
             "name": stream,  # validated when it was configured
             "stream": quote_identifier(stream),
             "key": "_parent_key" if items else "_key",
-            "values": ", ".join(["history._extra::JSON", *(values or ())]),
+            "values": ", ".join(["history._extra::JSON", *(values or [])]),
         }

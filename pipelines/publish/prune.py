@@ -7,15 +7,11 @@ from sqlalchemy import select
 from pipelines.metadata.scans import ScanStatus, prunable_scans
 from pipelines.metadata.tables import Scan, VersionRow
 from pipelines.publish.stores import Stores
-from pipelines.publish.versions import (
-    change_versions,
-    drop_version,
-    loaded_scans,
-    readable_versions,
-    require_unchanged,
-)
+from pipelines.publish.version_scans import loaded_scans, readable_versions
+from pipelines.publish.versions import change_versions, drop_version, require_unchanged
 from pipelines.warehouse.books import version_of_published_books
 from pipelines.warehouse.duckdb_file import Row
+from pipelines.warehouse.version_files import Version
 
 
 def prune(stores: Stores, before: datetime, *, dry_run: bool = False) -> list[Row]:
@@ -27,31 +23,42 @@ def prune(stores: Stores, before: datetime, *, dry_run: bool = False) -> list[Ro
     the published one cannot be read.
     """
     with change_versions(stores):
-        published, files = stores.warehouse.published(), stores.warehouse.versions()
-        of_books = version_of_published_books(stores.warehouse)
-        with stores.metadata.transaction() as session:
-            aged = select(VersionRow.number).where(VersionRow.created_at < before)
-            numbers = set(session.scalars(aged))
-        old = [each for each in files if each.number in numbers]
-        old = [each for each in old if each != published and each.number != of_books]
-        kept = set(files).difference(old)
-        for each in kept:
-            require_unchanged(stores.metadata, each)
+        versions = _old_versions(stores, before)
+        kept = set(stores.warehouse.versions()).difference(versions)
+        for version in kept:
+            require_unchanged(stores.metadata, version)
         readable = readable_versions(stores.warehouse)
-        held = [scans for each, scans in readable.items() if each in kept]
-        in_all = loaded_scans(stores.warehouse, published).intersection(*held)
-        in_some = frozenset[str]().union(*held) - in_all  # a person may roll back to their version
+        loaded = [scans for version, scans in readable.items() if version in kept]
+        published = stores.warehouse.published()
+        in_all = loaded_scans(stores.warehouse, published).intersection(*loaded)
+        in_some = frozenset[str]().union(*loaded) - in_all
         with stores.metadata.transaction() as session:
-            every = prunable_scans(session, in_all, before)
-        scans = [scan for scan in every if scan.scan_id not in in_some]
+            scans = prunable_scans(session, in_all, before)
+        # A person may roll back to a version that holds such a scan.
+        scans = [scan for scan in scans if scan.scan_id not in in_some]
         if not dry_run:
-            for each in old:
-                drop_version(stores, each.number)
+            for version in versions:
+                drop_version(stores, version.number)
             _prune_scans(stores, scans, in_all)
-    names = [f"{each.connection}/{each.stream} {each.started_at:%Y-%m-%d %H:%M}" for each in scans]
+    rows = list[Row]()
+    for scan in scans:
+        name = f"{scan.connection}/{scan.stream} {scan.started_at:%Y-%m-%d %H:%M}"
+        rows.append({"kind": "scan", "name": name})
+    rows.extend({"kind": "version", "name": str(version.number)} for version in versions)
+    return rows
+
+
+def _old_versions(stores: Stores, before: datetime) -> list[Version]:
+    """Return the versions that were built before a time and may be deleted."""
+    published = stores.warehouse.published()
+    of_books = version_of_published_books(stores.warehouse)
+    built_before = select(VersionRow.number).where(VersionRow.created_at < before)
+    with stores.metadata.transaction() as session:
+        numbers = set(session.scalars(built_before))
     return [
-        *({"kind": "scan", "name": name} for name in names),
-        *({"kind": "version", "name": str(each.number)} for each in old),
+        version
+        for version in stores.warehouse.versions()
+        if version.number in numbers and version != published and version.number != of_books
     ]
 
 

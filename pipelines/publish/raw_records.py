@@ -1,4 +1,4 @@
-"""Here: records as the service sent them, by their place in a scan file."""
+"""Here: records as the service sent them, by page and row of a scan file."""
 
 from collections.abc import Collection
 from contextlib import suppress
@@ -11,28 +11,37 @@ from pipelines.metadata.scans import ScanStatus
 from pipelines.metadata.tables import Scan
 from pipelines.publish.stores import Stores
 
-Place = tuple[int, int]
+PageRow = tuple[int, int]
 """Page and row of a record in its scan file."""
 ScanName = tuple[str, str, str]
 """Connection, stream and identifier of a scan."""
 
 
-def raw_records(session: Stores, scan: ScanName, places: Collection[Place]) -> dict[Place, bytes]:
+def raw_records(
+    stores: Stores, scan: ScanName, positions: Collection[PageRow]
+) -> dict[PageRow, bytes]:
     """Return, of some records, those that a scan's file has, as received. Raises ArchiveDamaged."""
-    file = session.archive.folder / scan_file(*scan)
+    file = stores.archive.folder / scan_file(*scan)
     if not file.exists():
-        with session.metadata.transaction() as db:
-            row = db.get(Scan, scan[-1])
-        is_pruned = row is not None and row.status == ScanStatus.PRUNED
-        raise damaged(file, "was pruned" if is_pruned else "is missing")
-    pages, found = {page for page, _row in places}, dict[Place, bytes]()
+        raise damaged(file, "was pruned" if _is_pruned(stores, scan) else "is missing")
+    pages = {page for page, _row in positions}
+    records = dict[PageRow, bytes]()
     for exchange in SealedScan.open(file).exchanges():
-        if exchange.page in pages:
-            with suppress(UnexpectedAnswer):  # the file is another one
-                records = enumerate(parse_page(exchange.body or b"").records)
-                rows = (((exchange.page, row), raw) for row, raw in records)
-                found |= {place: raw for place, raw in rows if place in places}
-    return found
+        if exchange.page not in pages:
+            continue
+        with suppress(UnexpectedAnswer):  # the file is another one
+            page = parse_page(exchange.body or b"")
+            for row, raw in enumerate(page.records):
+                if (exchange.page, row) in positions:
+                    records[exchange.page, row] = raw
+    return records
+
+
+def _is_pruned(stores: Stores, scan: ScanName) -> bool:
+    _connection, _stream, scan_id = scan
+    with stores.metadata.transaction() as session:
+        row = session.get(Scan, scan_id)
+    return row is not None and row.status == ScanStatus.PRUNED
 
 
 def damaged(file: Path, why: str) -> ArchiveDamaged:

@@ -6,7 +6,7 @@ Here: reading. Not here: what is erased (`erase`), what counts as the value (`id
 import logging
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -51,7 +51,7 @@ class Share(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchedFile:
     """A scan or version that was searched, with the positions of records that contain the value.
 
     None: the file of a scan that never ended cannot be read. `shares` are by list.
@@ -64,14 +64,15 @@ class Found:
 
     def row(self) -> Row:
         """Return what is shown of the file."""
-        return {"file": str(self.file), "records": self.positions and len(self.positions)}
+        records = None if self.positions is None else len(self.positions)
+        return {"file": str(self.file), "records": records}
 
 
 @dataclass(frozen=True)
 class SearchResult:
     """What a search found: files that contain the value, shares by list, other spellings."""
 
-    files: list[Found]
+    files: list[SearchedFile]
     shares: dict[str, Share]
     hints: list[Row]
 
@@ -83,8 +84,12 @@ class SearchResult:
     def lists(self) -> list[Row]:
         """Return a row for each list that has such records, and one for all lists."""
         return [
-            {"list": name, "records": share.records, "of": share.of}
-            | {"share": f"{share.percent:.2f} %"}
+            {
+                "list": name,
+                "records": share.records,
+                "of": share.of,
+                "share": f"{share.percent:.2f} %",
+            }
             for name, share in self.shares.items()
         ]
 
@@ -103,17 +108,19 @@ class _Hints:
     """Other spellings by list, with examples."""
 
     def __init__(self) -> None:
+        # Texts are the keys: a set would not keep the order in which they were met.
         self._examples: dict[tuple[str, Spelling], dict[str, None]] = defaultdict(dict)
         self._positions: dict[tuple[str, Spelling], set[Position]] = defaultdict(set)
 
-    def add(self, name: str, at: Position, hint: tuple[Spelling, str] | None) -> None:
-        """Note that a record of a list has another spelling."""
-        if hint:
-            spelling, text = hint
-            self._positions[name, spelling].add(at)
-            examples = self._examples[name, spelling]
-            if len(examples) < MOST_EXAMPLES:
-                examples[text] = None
+    def add(self, name: str, position: Position, hint: tuple[Spelling, str] | None) -> None:
+        """Note that a record of a list has another spelling; None: it has none."""
+        if hint is None:
+            return
+        spelling, text = hint
+        self._positions[name, spelling].add(position)
+        examples = self._examples[name, spelling]
+        if len(examples) < MOST_EXAMPLES:
+            examples[text] = None
 
     def rows(self) -> list[Row]:
         """Return a row for each list and spelling."""
@@ -122,93 +129,111 @@ class _Hints:
                 "differs_in": str(spelling),
                 "list": name,
                 "records": len(self._positions[name, spelling]),
+                "examples": list(examples),
             }
-            | {"examples": list(examples)}
             for (name, spelling), examples in sorted(self._examples.items())
         ]
 
 
 def find(stores: Stores, identifier: Identifier) -> SearchResult:
     """Search every scan file and version. Raises ArchiveDamaged, StorageFailed."""
-    search, files = _Search(stores, identifier), list[Found]()
     with stores.metadata.transaction() as session:
         scans = session.scalars(select(Scan).order_by(Scan.started_at)).all()
-    search.lists = {scan.scan_id: f"{scan.connection}/{scan.stream}" for scan in scans}
+    search = _Search(stores, identifier, scans)
+    # Scans first: what they show need not be looked for in versions again.
     sources: list[Scan | Version] = [*scans, *stores.warehouse.versions()]
+    files = []
     noted_at = time.monotonic()
     for number, source in enumerate(sources):
         stop.raise_if_requested()
         if time.monotonic() - noted_at > NOTED_SECONDS:
             noted_at = time.monotonic()
             logger.info("Searched %s of %s files.", number, len(sources))
-        files.append(search.scan(source) if isinstance(source, Scan) else search.version(source))
-    containing = [each for each in files if each.positions != set()]
+        if isinstance(source, Scan):
+            files.append(search.scan(source))
+        else:
+            files.append(search.version(source))
+    containing = [file for file in files if file.positions != set()]
     return SearchResult(containing, _largest(files), search.hints.rows())
 
 
 class _Search:
     """One search. `known` are positions that scans showed; `lists` are names by scan."""
 
-    def __init__(self, stores: Stores, identifier: Identifier) -> None:
-        self.stores, self.identifier = stores, identifier
-        self.known, self.hints = set[Position](), _Hints()
-        self.lists = dict[str, str]()
+    def __init__(self, stores: Stores, identifier: Identifier, scans: Sequence[Scan]) -> None:
+        self.stores = stores
+        self.identifier = identifier
+        self.lists = {scan.scan_id: f"{scan.connection}/{scan.stream}" for scan in scans}
+        self.known = set[Position]()
+        self.hints = _Hints()
 
-    def scan(self, scan: Scan) -> Found:
+    def scan(self, scan: Scan) -> SearchedFile:
         """Search the file of a scan, if there is one. One that never ended may be unreadable."""
-        archive, is_open = self.stores.archive, scan.status in UNSEALED
-        found = Found(scan, archive.folder / scan.file, set())
-        if scan.status == ScanStatus.PRUNED or (is_open and not archive.has_open(scan)):
-            return found
+        archive = self.stores.archive
+        path = archive.folder / scan.file
+        is_open = scan.status in UNSEALED
+        is_gone = scan.status == ScanStatus.PRUNED or (is_open and not archive.has_open(scan))
+        if is_gone:
+            return SearchedFile(scan, path, set())
         try:
             file = archive.resume(scan) if is_open else archive.open_sealed(scan)
-            found = self._exchanges(scan, found.file, file.exchanges())
+            searched = self._exchanges(scan, path, file.exchanges())
         except ArchiveDamaged:
             if not is_open:
                 raise
-            return Found(scan, found.file, None)
-        self.known |= found.positions or set()
-        return found
+            return SearchedFile(scan, path, None)
+        self.known |= searched.positions or set()
+        return searched
 
-    def _exchanges(self, scan: Scan, file: Path, exchanges: Iterable[Exchange]) -> Found:
-        positions, rows, name = set[Position](), 0, self.lists[scan.scan_id]
+    def _exchanges(self, scan: Scan, path: Path, exchanges: Iterable[Exchange]) -> SearchedFile:
+        name = self.lists[scan.scan_id]
+        positions = set[Position]()
+        records = 0
         for exchange in exchanges:
             for row, raw in enumerate(exchange.records()):
-                rows += raw != ERASED_RECORD
-                at = (scan.scan_id, exchange.page, row)
+                if raw != ERASED_RECORD:
+                    records += 1
+                position = (scan.scan_id, exchange.page, row)
                 if self.identifier.is_in_record(raw):
-                    positions.add(at)
+                    positions.add(position)
                 else:
-                    self.hints.add(name, at, self.identifier.other_spelling(raw))
-        return Found(scan, file, positions, {name: Share(len(positions), rows)})
+                    self.hints.add(name, position, self.identifier.other_spelling(raw))
+        return SearchedFile(scan, path, positions, {name: Share(len(positions), records)})
 
-    def version(self, version: Version) -> Found:
+    def version(self, version: Version) -> SearchedFile:
         """Search a version. Where a scan file is gone, only the version has its records."""
-        positions, shares = set[Position](), dict[str, Share]()
+        positions = set[Position]()
         with self.stores.warehouse.open(version.number) as db:
-            for at, raw in raw_rows(db):
-                if at in self.known or self.identifier.is_in_record(raw):
-                    positions.add(at)
+            for position, raw in raw_rows(db):
+                if position in self.known or self.identifier.is_in_record(raw):
+                    positions.add(position)
                 else:
-                    name = self.lists.get(at[0], "other lists")
-                    self.hints.add(name, at, self.identifier.other_spelling(raw))
+                    hint = self.identifier.other_spelling(raw)
+                    self.hints.add(self._list_of(position), position, hint)
             rows = count_rows(db)
-        records = Counter(self.lists.get(scan_id, "other lists") for scan_id, *_ in positions)
+        records = Counter(map(self._list_of, positions))
+        shares = {}
         for name in rows.keys() | records.keys():
             shares[name] = Share(records[name], rows.get(name, records[name]))
-        return Found(version, version.path, positions, shares)
+        return SearchedFile(version, version.path, positions, shares)
+
+    def _list_of(self, position: Position) -> str:
+        scan_id, _page, _row = position
+        return self.lists.get(scan_id, "other lists")
 
 
-def _largest(files: Iterable[Found]) -> dict[str, Share]:
+def _largest(files: Iterable[SearchedFile]) -> dict[str, Share]:
     """Return the largest share of each list that one file shows, and that of all lists."""
-    largest, total = dict[str, Share](), list[Share]()
-    for each in files:
-        for name, share in each.shares.items():
-            total.append(share)
+    largest = dict[str, Share]()
+    records = 0
+    records_of_all = 0
+    for file in files:
+        for name, share in file.shares.items():
+            records += share.records
+            records_of_all += share.of
             known = largest.get(name)
             if share.records and (known is None or share.percent > known.percent):
                 largest[name] = share
     if largest:
-        records = sum(share.records for share in total)
-        largest[ALL_LISTS] = Share(records, sum(share.of for share in total))
+        largest[ALL_LISTS] = Share(records, records_of_all)
     return largest

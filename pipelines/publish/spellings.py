@@ -50,12 +50,12 @@ def without_case_and_spaces(text: str) -> str:
 def _texts(value: Any) -> Iterator[tuple[str, bool]]:
     """Yield every text in a value, and whether it is the name of a field."""
     if isinstance(value, dict):
-        for name, each in value.items():
+        for name, member in value.items():
             yield name, True
-            yield from _texts(each)
+            yield from _texts(member)
     elif isinstance(value, list):
-        for each in value:
-            yield from _texts(each)
+        for item in value:
+            yield from _texts(item)
     elif value is not None and type(value) is not bool:
         text = unescape(str(value))
         yield text, False
@@ -66,23 +66,28 @@ class OtherSpellings:
     """Finds other spellings of one value in records."""
 
     def __init__(self, value: str) -> None:
-        self._value, self._plain = value, without_case_and_spaces(value)
+        self._value = value
+        self._plain = without_case_and_spaces(value)
 
     def is_possible(self, raw: bytes) -> bool:
         """Return whether a raw record may have another spelling: most have none, and cost less."""
         if not self._plain:
             return False
-        return b"\\" in raw or self._plain in without_case_and_spaces(
-            raw.decode("utf-8", "replace")
-        )
+        if b"\\" in raw:  # which may hide any letter
+            return True
+        return self._plain in without_case_and_spaces(raw.decode("utf-8", "replace"))
 
     def nearest(self, record: Any) -> tuple[Spelling, str] | None:
         """Return the nearest other spelling in a record, and the text that has it."""
-        found = dict[Spelling, str]()
+        examples = dict[Spelling, str]()  # the first of each
         for text, is_name in _texts(record):
-            if spelling := self._compare(text, is_name=is_name):
-                found.setdefault(spelling, text)
-        return next(((each, found[each]) for each in Spelling if each in found), None)
+            spelling = self._compare(text, is_name=is_name)
+            if spelling is not None:
+                examples.setdefault(spelling, text)
+        for spelling in Spelling:  # the nearest first
+            if spelling in examples:
+                return spelling, examples[spelling]
+        return None
 
     def _compare(self, text: str, *, is_name: bool) -> Spelling | None:
         """Return how a text spells the value otherwise; None where it does not."""

@@ -1,6 +1,6 @@
 """Here: settings and open stores of one home, which everything that is made of scans needs."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from pipelines.archive.scan_file import Archive
@@ -26,12 +26,17 @@ class Stores:
 
     def decision(self, kind: str, subject: str, reason: str) -> Decision:
         """Return a decision that the user of this process takes now."""
-        person, now = user_name(), self.clock.utc_now()
-        return Decision(decided_at=now, person=person, kind=kind, subject=subject, reason=reason)
+        return Decision(
+            decided_at=self.clock.utc_now(),
+            person=user_name(),
+            kind=kind,
+            subject=subject,
+            reason=reason,
+        )
 
     @property
     def home(self) -> Home:
-        """The folders."""
+        """The folder with all files."""
         return self.settings.home
 
     def lists(
@@ -42,22 +47,36 @@ class Stores:
         A connection that has none of them is left out. Raises ConfigurationError, with the possible
         names, for one that is not configured, and where there is none at all.
         """
-        names, read = connections or self.settings.connections(), self.settings.streams_of
-        known = {name: read(self.settings.connection(name)) for name in names}
-        possible = list(dict.fromkeys(each.name for found in known.values() for each in found))
-        if unknown := sorted(set(streams or ()).difference(possible)):
-            others = any(each in self.settings.streams for each in unknown)
+        known = {
+            name: self.settings.streams_of(self.settings.connection(name))
+            for name in connections or self.settings.connections()
+        }
+        possible = list(dict.fromkeys(stream.name for lists in known.values() for stream in lists))
+        unknown = sorted(set(streams or []).difference(possible))
+        if unknown:
+            raise self._no_such_stream(unknown, list(known), possible)
+        chosen = known
+        if streams:
+            chosen = {
+                name: [stream for stream in lists if stream.name in streams]
+                for name, lists in known.items()
+            }
+        chosen = {name: lists for name, lists in chosen.items() if lists}
+        if connections and not chosen:
             raise ConfigurationError(
-                f"There is no stream `{', '.join(unknown)}` in {', '.join(known)}. "
-                f"{'It is in `skip`, or of another surface. Nothing was read. ' if others else ''}"
-                f"Possible streams: {', '.join(possible) or 'none'}."
-            )
-        asked = streams or possible
-        chosen = {name: [each for each in has if each.name in asked] for name, has in known.items()}
-        if connections and not any(chosen.values()):
-            raise ConfigurationError(
-                f"Connection `{'`, `'.join(chosen)}` reads no list. Nothing was requested.",
-                f"Run `partner-sync discover {next(iter(chosen))}`: it prints the lines to add to "
+                f"Connection `{'`, `'.join(known)}` reads no list. Nothing was requested.",
+                f"Run `partner-sync discover {next(iter(known))}`: it prints the lines to add to "
                 "settings.toml.",
             )
-        return {name: has for name, has in chosen.items() if has}
+        return chosen
+
+    def _no_such_stream(
+        self, unknown: Sequence[str], connections: Sequence[str], possible: Sequence[str]
+    ) -> ConfigurationError:
+        """Return the error about streams that none of some connections reads."""
+        is_configured = any(name in self.settings.streams for name in unknown)
+        why = "It is in `skip`, or of another surface. Nothing was read. " if is_configured else ""
+        return ConfigurationError(
+            f"There is no stream `{', '.join(unknown)}` in {', '.join(connections)}. "
+            f"{why}Possible streams: {', '.join(possible) or 'none'}."
+        )

@@ -2,8 +2,7 @@
 
 import hashlib
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager, suppress
-from functools import lru_cache
+from contextlib import contextmanager
 from typing import Final
 
 import duckdb
@@ -14,7 +13,6 @@ from pipelines.core.errors import (
     ArchiveDamaged,
     LoadFailed,
     MemoryRefused,
-    NewerFormat,
     PartnerSyncError,
     StorageFailed,
 )
@@ -26,12 +24,17 @@ from pipelines.metadata.scans import SET_ASIDE, ScanStatus
 from pipelines.metadata.tables import Scan, VersionRow, VersionStatus
 from pipelines.publish.left_over import remove_left_over
 from pipelines.publish.stores import Stores
+from pipelines.publish.version_scans import (
+    checkpoint,
+    has_newer_format,
+    loaded_scans,
+    previous_versions,
+    readable_versions,
+)
 from pipelines.warehouse.books import BooksFolder, version_of_published_books
-from pipelines.warehouse.formats import read_format
 from pipelines.warehouse.memory_limit import is_memory_refused
-from pipelines.warehouse.version_files import Version, Warehouse
+from pipelines.warehouse.version_files import Version
 
-LOADED = "SELECT loads.scan_id FROM meta.loads AS loads"
 # Nobody else writes: a transaction fails only where the disk or the memory limit refuses.
 STORAGE_ERRORS: Final = (
     OSError,
@@ -72,13 +75,15 @@ def _match_rows_to_files(stores: Stores) -> None:
     files = {version.number: version for version in stores.warehouse.versions()}
     with stores.metadata.transaction() as session:
         rows = {row.number: row for row in session.scalars(select(VersionRow))}
-        undone = set(session.scalars(select(Scan.scan_id).where(Scan.status.in_(SET_ASIDE))))
+    # Between the transactions, so that no other one waits for a digest.
     for number, version in files.items():
-        found = VersionRow(number=number, created_at=stores.clock.utc_now())
-        found.note = "Found without a row."
-        row = rows.setdefault(number, found)
-        if row is found or version == published:  # no transaction waits for the digest
-            row.sha256 = row.sha256 or _digest(version)
+        if number not in rows:
+            now = stores.clock.utc_now()
+            rows[number] = VersionRow(number=number, created_at=now, note="Found without a row.")
+            rows[number].sha256 = _digest(version)
+        elif version == published and rows[number].sha256 is None:
+            # It was published just now, or by a process that was killed then.
+            rows[number].sha256 = _digest(version)
     with stores.metadata.transaction() as session:
         for number, row in rows.items():
             row.status = _status(row, has_file=number in files)
@@ -86,18 +91,25 @@ def _match_rows_to_files(stores: Stores) -> None:
     for number in files:
         if rows[number].status == VersionStatus.DELETED:
             stores.warehouse.drop(number)
-    if published is None:  # the link is lost, or nothing was built yet
-        readable = readable_versions(stores.warehouse)
-        able = [each for each, scans in readable.items() if not scans & undone]
-        if able:
-            stores.warehouse.publish(able[-1])
+    if published is None:  # the symlink is lost, or nothing was built yet
+        _publish_again(stores)
+
+
+def _publish_again(stores: Stores) -> None:
+    """Point the symlink to the newest version without a scan that was rolled back, if any."""
+    with stores.metadata.transaction() as session:
+        undone = set(session.scalars(select(Scan.scan_id).where(Scan.status.in_(SET_ASIDE))))
+    for version, scans in reversed(readable_versions(stores.warehouse).items()):
+        if not scans & undone:
+            stores.warehouse.publish(version)
+            return
 
 
 def _status(row: VersionRow, *, has_file: bool) -> VersionStatus:
     if has_file:
         return VersionStatus.PUBLISHED if row.sha256 else VersionStatus.DELETED
-    was_there = row.status in {VersionStatus.PUBLISHED, VersionStatus.LOST}
-    return VersionStatus.LOST if was_there else VersionStatus.DELETED
+    was_published = row.status in {VersionStatus.PUBLISHED, VersionStatus.LOST}
+    return VersionStatus.LOST if was_published else VersionStatus.DELETED
 
 
 def drop_version(stores: Stores, number: int) -> None:
@@ -112,7 +124,7 @@ def drop_version(stores: Stores, number: int) -> None:
 
 def _forget_lost(stores: Stores) -> None:
     """Miss no file any more of a version that is older than all that are kept."""
-    oldest = min(each.number for each in stores.warehouse.versions())
+    oldest = min(version.number for version in stores.warehouse.versions())
     lost = update(VersionRow).filter_by(status=VersionStatus.LOST)
     with stores.metadata.transaction() as session:
         session.execute(lost.where(VersionRow.number < oldest).values(status=VersionStatus.DELETED))
@@ -131,6 +143,7 @@ def write_version(
     row = VersionRow(number=1, created_at=stores.clock.utc_now(), note=note)
     row.base = base.number if base else None
     with stores.metadata.transaction() as session:
+        # No number is used again: what finance remembers names versions that were deleted.
         row.number += session.scalar(select(func.max(VersionRow.number))) or 0
         session.add(row)
     try:
@@ -154,11 +167,12 @@ def write_version(
 
 def storage_error(error: BaseException | None) -> BaseException | None:
     """Return what the disk or the memory limit refused; None where the scan is to blame."""
-    found = None
+    refused = None
     while error is not None and not isinstance(error, ArchiveDamaged):
-        found = error if isinstance(error, STORAGE_ERRORS) else found
+        if isinstance(error, STORAGE_ERRORS):
+            refused = error  # the last one in the chain was the first to be raised
         error = error.__cause__ or error.__context__
-    return found
+    return refused
 
 
 def publish_version(stores: Stores, version: Version, without: Collection[Version] = ()) -> None:
@@ -170,37 +184,32 @@ def publish_version(stores: Stores, version: Version, without: Collection[Versio
     """
     stop.raise_if_requested()  # for the last time: from here on, analysts see the version
     stores.warehouse.publish(version)
-    for each in without:
-        drop_version(stores, each.number)
-    newest = loaded_scans(stores.warehouse, version)
+    for erased in without:
+        drop_version(stores, erased.number)
+    _drop_others(stores, version)
+    _forget_lost(stores)
+
+
+def _drop_others(stores: Stores, published: Version) -> None:
+    """Delete the versions that need not stay beside a new one."""
+    newest_scans = loaded_scans(stores.warehouse, published)
     readable = readable_versions(stores.warehouse)
     keeper = checkpoint(stores)
     of_books = version_of_published_books(stores.warehouse)
     kept = 0
-    for each in reversed(stores.warehouse.versions()):
-        scans = readable.get(each)
-        if has_newer_format(stores.warehouse, each):
+    for version in reversed(stores.warehouse.versions()):
+        if has_newer_format(stores.warehouse, version):
             continue  # it is for the partner-sync that wrote it
-        if scans is not None and not scans <= newest:
-            if each.number == of_books:  # which could not be made since the rollback
+        scans = readable.get(version)
+        was_rolled_back = scans is not None and not scans <= newest_scans
+        if was_rolled_back:
+            if version.number == of_books:  # which could not be made since the rollback
                 BooksFolder(stores.warehouse).drop_all()
-            drop_version(stores, each.number)
+            drop_version(stores, version.number)
         elif scans is not None and kept < stores.settings.keep_versions:
             kept += 1
-        elif each != keeper and each.number != of_books:
-            drop_version(stores, each.number)
-    _forget_lost(stores)
-
-
-def previous_versions(stores: Stores, version: Version) -> list[Version]:
-    """Return the older versions that hold a part of the scans of a version, newest first.
-
-    Any older one, if `version` cannot be read.
-    """
-    readable = readable_versions(stores.warehouse)
-    newest = readable.get(version)
-    older = [each for each in reversed(readable) if each.number < version.number]
-    return [each for each in older if newest is None or readable[each] < newest]
+        elif version != keeper and version.number != of_books:
+            drop_version(stores, version.number)
 
 
 def rollback(stores: Stores, number: int | None, reason: str) -> str:
@@ -211,35 +220,13 @@ def rollback(stores: Stores, number: int | None, reason: str) -> str:
     undoes the decision. Raises PartnerSyncError where the version is not kept or the file was
     changed, LockHeld, StorageFailed.
     """
-    if number is None and (published := stores.warehouse.published()):
-        older = previous_versions(stores, published)
-        number = next((each.number for each in older), None)
     if number is None:
-        raise PartnerSyncError(
-            "There is no older version of the data. Nothing was changed.",
-            "Run `partner-sync versions list` to see which versions are kept.",
-        )
+        number = _number_before(stores)
     with change_versions(stores):
-        kept = {version.number: version for version in stores.warehouse.versions()}
-        if number not in kept:
-            raise PartnerSyncError(
-                f"Version {number} is not kept (kept: {', '.join(map(str, kept)) or 'none'}). "
-                "Nothing was changed.",
-                "Run `partner-sync versions list`, then choose one of these.",
-            )
-        require_unchanged(stores.metadata, kept[number])
-        contained = loaded_scans(stores.warehouse, kept[number])
-        undone = frozenset[str]().union(*readable_versions(stores.warehouse).values()) - contained
-        why = f"rolled back to version {number}: {reason}"
-        with stores.metadata.transaction() as session:
-            add_decision(session, stores.decision("rollback", str(number), reason))
-            for scan in session.scalars(select(Scan)).all():
-                is_aside = scan.status in SET_ASIDE
-                if scan.scan_id in undone and not is_aside and scan.status != ScanStatus.PRUNED:
-                    scan.status, scan.reason = ScanStatus.HELD, why
-                elif scan.scan_id in contained and is_aside:  # by an earlier rollback
-                    scan.status, scan.reason = ScanStatus.SEALED, None
-        stores.warehouse.publish(kept[number])
+        version = _kept_version(stores, number)
+        require_unchanged(stores.metadata, version)
+        _set_scans_aside(stores, version, reason)
+        stores.warehouse.publish(version)
     return (
         f"Analysts now see version {number}. Scans that it does not contain are held: "
         "`partner-sync status` shows the newest of each list, `partner-sync approve` loads it. The "
@@ -247,71 +234,48 @@ def rollback(stores: Stores, number: int | None, reason: str) -> str:
     )
 
 
-def checkpoint(stores: Stores) -> Version | None:
-    """Return the version from which a rebuild starts: the oldest that holds every pruned scan.
-
-    None, if none was pruned, or none holds them all without one that was rolled back.
-    """
-    with stores.metadata.transaction() as session:
-        found = session.scalars(select(Scan.scan_id).filter_by(status=ScanStatus.PRUNED))
-        pruned = frozenset(found)
-    readable, known = readable_versions(stores.warehouse), known_scans(stores)
-    able = (each for each, scans in readable.items() if pruned <= scans <= known)
-    return next(able, None) if pruned else None
-
-
-def loaded_scans(warehouse: Warehouse, version: Version | None) -> frozenset[str]:
-    """Return the scans that a version holds. Raises PartnerSyncError."""
-    if version is None:
-        return frozenset()
-    state = version.file().stat()
-    return _loaded_scans(warehouse, version.number, (state.st_ino, state.st_mtime_ns))
-
-
-@lru_cache
-def _loaded_scans(warehouse: Warehouse, number: int, _state: tuple[int, int]) -> frozenset[str]:
-    """Return the scans that a version holds, once for each state of its file: opening costs."""
-    with warehouse.open(number) as db:
-        return frozenset(scan_id for (scan_id,) in db.execute(LOADED).fetchall())
-
-
-def readable_versions(warehouse: Warehouse) -> dict[Version, frozenset[str]]:
-    """Return the versions that can be read, oldest first, with the scans that each holds."""
-    readable = dict[Version, frozenset[str]]()
-    for version in warehouse.versions():
-        with suppress(PartnerSyncError, duckdb.Error):
-            readable[version] = loaded_scans(warehouse, version)
-    return readable
-
-
-def has_newer_format(warehouse: Warehouse, version: Version) -> bool:
-    """Return whether a newer partner-sync wrote a version."""
-    try:
-        loaded_scans(warehouse, version)
-    except NewerFormat:
-        return True
-    except (PartnerSyncError, duckdb.Error):
-        return False
-    return False
-
-
-def format_of(warehouse: Warehouse, version: Version) -> int:
-    """Return the number of the format of a version. Raises PartnerSyncError."""
-    with warehouse.open(version.number) as db:
-        return read_format(db)
-
-
-def known_scans(stores: Stores) -> frozenset[str]:
-    """Return the scans of the published version; if it is damaged, of the one before.
-
-    Raises NewerFormat.
-    """
+def _number_before(stores: Stores) -> int:
+    """Return the newest version with older data than the published one. Raises PartnerSyncError."""
     published = stores.warehouse.published()
-    if published and has_newer_format(stores.warehouse, published):
-        loaded_scans(stores.warehouse, published)  # raises
-    readable = readable_versions(stores.warehouse)
-    known = [readable[each] for each in readable if published and each.number <= published.number]
-    return known[-1] if known else frozenset()
+    older = previous_versions(stores, published) if published else []
+    if not older:
+        raise PartnerSyncError(
+            "There is no older version of the data. Nothing was changed.",
+            "Run `partner-sync versions list` to see which versions are kept.",
+        )
+    return older[0].number
+
+
+def _kept_version(stores: Stores, number: int) -> Version:
+    """Return a version that is kept. Raises PartnerSyncError for another number."""
+    kept = {version.number: version for version in stores.warehouse.versions()}
+    if number not in kept:
+        raise PartnerSyncError(
+            f"Version {number} is not kept (kept: {', '.join(map(str, kept)) or 'none'}). "
+            "Nothing was changed.",
+            "Run `partner-sync versions list`, then choose one of these.",
+        )
+    return kept[number]
+
+
+def _set_scans_aside(stores: Stores, version: Version, reason: str) -> None:
+    """Hold the scans that only other versions have, and record the decision.
+
+    A scan of the version that an earlier rollback held waits for a build again.
+    """
+    contained = loaded_scans(stores.warehouse, version)
+    in_versions = frozenset[str]().union(*readable_versions(stores.warehouse).values())
+    undone = in_versions - contained
+    with stores.metadata.transaction() as session:
+        add_decision(session, stores.decision("rollback", str(version.number), reason))
+        for scan in session.scalars(select(Scan)).all():
+            is_aside = scan.status in SET_ASIDE
+            if scan.scan_id in undone and not is_aside and scan.status != ScanStatus.PRUNED:
+                scan.status = ScanStatus.HELD
+                scan.reason = f"rolled back to version {version.number}: {reason}"
+            elif scan.scan_id in contained and is_aside:  # by an earlier rollback
+                scan.status = ScanStatus.SEALED
+                scan.reason = None
 
 
 def require_unchanged(metadata: Metadata, version: Version) -> None:
@@ -321,8 +285,9 @@ def require_unchanged(metadata: Metadata, version: Version) -> None:
     """
     with metadata.transaction() as session:  # which others wait for: the file is read after it
         row = session.get(VersionRow, version.number)
-    known = row and version.path.is_file() and row.sha256
-    if known and _digest(version) != known:
+    if row is None or row.sha256 is None or not version.path.is_file():
+        return
+    if _digest(version) != row.sha256:
         raise PartnerSyncError(
             f"Version {version.number} was changed after it was published: {version.path} has "
             "another digest. Nothing is built on it. Analysts who open it see the changed file.",

@@ -25,7 +25,7 @@ from pipelines.metadata.engine import Metadata, this_process
 from pipelines.metadata.runs import Outcome
 from pipelines.metadata.scans import ScanStatus, seal_scan, set_status
 from pipelines.metadata.tables import Run, Scan, VersionRow
-from pipelines.publish import versions
+from pipelines.publish import version_scans
 from pipelines.warehouse.books import BooksFolder
 from pipelines.warehouse.version_files import Warehouse
 from tests.archive.scans import HEADER, exchange, page, proof
@@ -109,7 +109,7 @@ class Stores(AppSession):
         """Return the status of every version by number; of the checkpoint, that it is this."""
         with self.metadata.transaction() as session:
             found = {row.number: row.status for row in session.query(VersionRow)}
-        kept = versions.checkpoint(self)
+        kept = version_scans.checkpoint(self)
         return found | ({kept.number: "checkpoint"} if kept else {})
 
 

@@ -1,6 +1,7 @@
 """Every record that contains an identifier is erased, and nothing else."""
 
 import shutil
+from typing import Any
 
 import pytest
 from sqlalchemy import select
@@ -11,7 +12,7 @@ from pipelines.cli.terminal import confirm
 from pipelines.core.errors import ConfigurationError
 from pipelines.metadata.runs import Outcome
 from pipelines.metadata.scans import ScanStatus
-from pipelines.metadata.tables import Run, Scan
+from pipelines.metadata.tables import BreakRow, Run, Scan
 from pipelines.publish.identifier import Identifier, raw_rows
 from pipelines.publish.prune import prune
 from tests.publish.homes import Reading, Record, Stores, list_state, read, usage
@@ -61,6 +62,22 @@ def test_what_runs_say_of_their_lists_is_erased(named: Stores) -> None:
         assert session.get_one(Run, run.run_id).lists["usage"]["message"] == "It quotes [erased]."
     named.metadata.close()
     assert files_with(named.home.root) == []
+
+
+def test_a_break_without_a_cause_is_not_forgotten_with_the_value_none(named: Stores) -> None:
+    now = named.clock.utc_now()
+    known: dict[str, Any] = {"version": 1, "break_id": "b", "rule": "not_billed", "rows": 1}
+    known |= {"connection": "acme", "first_seen": now, "last_seen": now}
+    known |= dict.fromkeys(["subject", "partner", "month", "currency", "cause"])
+    known |= dict.fromkeys(["used_amount", "billed_amount", "difference"])
+    known |= dict.fromkeys(["gone_at", "returned_at"])
+    with named.metadata.transaction() as session:
+        session.add(BreakRow(**known))
+    read(named, Reading([*OTHERS, {"id": "u99", "name": "None"}]))
+    build(named)
+    assert erase(named, "None")
+    with named.metadata.transaction() as session:
+        assert session.query(BreakRow).count() == 1
 
 
 @pytest.mark.long

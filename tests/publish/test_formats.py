@@ -5,9 +5,10 @@ import pytest
 
 from pipelines.app.checkup import status
 from pipelines.core.errors import NewerFormat
-from pipelines.publish import versions
+from pipelines.publish import version_scans
 from pipelines.publish.build import build, rebuild
-from pipelines.publish.versions import readable_versions, rollback
+from pipelines.publish.version_scans import readable_versions
+from pipelines.publish.versions import rollback
 from pipelines.warehouse import formats
 from tests.publish.homes import Reading, Stores, read, usage
 
@@ -56,7 +57,7 @@ def test_versions_of_a_newer_format_are_refused_and_kept(
         newer.setattr(formats, "STEPS", (*formats.STEPS, widen))
         read(published, Reading(usage(*range(1, 12))))
         build(published)
-    versions._loaded_scans.cache_clear()  # another process
+    version_scans._loaded_scans.cache_clear()  # another process
     *_older, version = published.warehouse.versions()
     before = version.path.read_bytes()
     for make in (build, rebuild):

@@ -8,7 +8,8 @@ from pipelines.app.nightly import build, rebuild
 from pipelines.metadata.scans import ScanStatus
 from pipelines.metadata.tables import Close, Decision
 from pipelines.publish.prune import prune
-from pipelines.publish.versions import change_versions, previous_versions, rollback
+from pipelines.publish.version_scans import previous_versions
+from pipelines.publish.versions import change_versions, rollback
 from pipelines.warehouse.duckdb_file import Row
 from tests.publish.homes import DAY, Reading, Record, Stores, home_of, read, usage
 from tests.publish.named import load, roll_back

@@ -14,7 +14,7 @@ from pipelines.app.nightly import build, rebuild
 from pipelines.core.errors import PartnerSyncError
 from pipelines.metadata.scans import SET_ASIDE, ScanStatus, held_scans
 from pipelines.metadata.tables import Run
-from pipelines.publish import versions
+from pipelines.publish import version_scans, versions
 from pipelines.publish.prune import prune
 from tests.effort import EFFORT
 from tests.publish.homes import BEGIN, DAY, Reading, Stores, add_run, read
@@ -276,7 +276,7 @@ class Home:
             streams = {self.scans[each].about[1] for each in seen}
             query = " UNION ALL ".join(ROWS.format(each) for each in streams)
             assert {*self.stores.rows(query)} == {tuple(row) for row in self.history(seen)}
-            assert versions.loaded_scans(self.stores.warehouse, published) == seen
+            assert version_scans.loaded_scans(self.stores.warehouse, published) == seen
 
 
 def script(seed: int, steps: int = 60) -> list[tuple[str, int]]:
