@@ -1,4 +1,8 @@
-"""Turns records into Arrow tables, column by column: types, nested objects, lists and `_extra`."""
+"""Turns records into Arrow tables, column by column: types, nested objects, lists and `_extra`.
+
+Here: where each value of a record goes. Not here: which places there are (`schema.py`), and what a
+column makes of its values (`store.py`).
+"""
 
 import json
 from collections import Counter
@@ -12,10 +16,18 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pipelines.load.names import MAP_NAME, MAP_VALUE, Path
 from pipelines.load.observe import observe
-from pipelines.load.records import CONTAINERS, DEEPEST, count_members, count_names, count_values
-from pipelines.load.schema import STARTS, Kind, Place, Schema, has_value
+from pipelines.load.paths import MAP_NAME, MAP_VALUE, Path
+from pipelines.load.place import CONTAINER_KINDS, Kind, Place
+from pipelines.load.records import (
+    CONTAINERS,
+    DEEPEST,
+    count_members,
+    count_names,
+    count_values,
+    has_value,
+)
+from pipelines.load.schema import Schema
 from pipelines.load.values import to_staged
 
 Integers: TypeAlias = npt.NDArray[np.int64]
@@ -25,12 +37,12 @@ extra_text = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_ke
 
 
 @dataclass
-class Rows:
+class TableRows:
     """Rows of one table in a batch: records, or the items of all lists at a place.
 
-    `records` are the numbers of their records in the batch. `indexes` are the place of each row in
-    its list, and those of the lists around that. `columns` are as staged; `rests` has what fits
-    none, by row.
+    `records` are the numbers of their records in the batch. `indexes` are the position of each row
+    in its list, and those of the lists around that. `columns` are as staged, `lengths` those of
+    lists; `rests` has what fits none, by row.
     """
 
     place: Place
@@ -38,65 +50,67 @@ class Rows:
     indexes: Sequence[Integers] = ()
     columns: dict[str, pa.Array] = field(default_factory=dict)
     lengths: dict[str, pa.Array] = field(default_factory=dict)
-    rests: dict[Any, Any] = field(default_factory=dict)
+    rests: dict[int, Any] = field(default_factory=dict)
 
     def keep(self, row: int, path: Path, value: Any) -> None:
         """Put a value in the rest of a row, at its place in it."""
-        *outer, last = (row, *path[len(self.place.path) :])
-        rest = self.rests
-        for step in outer:
-            rest = rest.setdefault(step, {})
-        rest[last] = value
+        _put((row, *path[len(self.place.path) :]), value, into=self.rests)
 
     def count(self) -> int:
         """Count the values in columns and rests."""
-        arrays = [
-            each.flatten() if pa.types.is_list(each.type) else each
-            for each in self.columns.values()
-        ]
-        in_columns = sum(len(each) - each.null_count for each in arrays)
-        return int(in_columns) + count_values(list(self.rests.values()))
+        count = count_values(list(self.rests.values()))
+        for array in self.columns.values():
+            values = array.flatten() if pa.types.is_list(array.type) else array
+            count += len(values) - values.null_count
+        return count
 
     def to_arrow(self, index: pa.RecordBatch) -> pa.RecordBatch:
         """Return the rows, with what the index of the batch has of their records."""
-        found = index.take(pa.array(self.records))
-        columns = dict(zip(found.schema.names, found.columns, strict=True))
+        of_records = index.take(pa.array(self.records))
+        columns = dict(zip(of_records.schema.names, of_records.columns, strict=True))
         if self.place.path:
             columns = {"_position": columns["_position"], "_parent_key": columns["_key"]}
             columns |= dict(zip(self.place.indexes, self.indexes, strict=True))
         if self.rests:
-            texts = {row: extra_text(_spelled(rest)) for row, rest in self.rests.items()}
-            columns["_extra"] = pa.array(map(texts.get, range(len(self.records))), pa.string())
-        return pa.RecordBatch.from_pydict(columns | self.lengths | self.columns)
+            texts: list[str | None] = [None] * len(self.records)
+            for row, rest in self.rests.items():
+                texts[row] = extra_text(_with_numbers_as_text(rest))
+            columns["_extra"] = pa.array(texts, pa.string())
+        columns |= self.lengths
+        columns |= self.columns
+        return pa.RecordBatch.from_pydict(columns)
 
 
 @dataclass
 class Batch:
     """Some records of a scan, decoded together. The schema grows with what they hold.
 
-    `left` counts by path the values that have no column, `members` those of all objects.
+    `left` counts by path the values that have no column, `members` those of all objects. All values
+    of one path become a column at once: loops over single values are in C (`map`, `chain`), or run
+    only where values of several types stand at one path.
     """
 
     schema: Schema
     left: Counter[Path] = field(default_factory=Counter)
-    tables: list[Rows] = field(default_factory=list)
+    tables: list[TableRows] = field(default_factory=list)
     members: int = 0
     _values: int = 0
 
     def add(self, records: Sequence[dict[str, Any]]) -> None:
         """Add rows of records and of the lists in them. Raises ValueError, RecursionError."""
-        self.tables.append(Rows(self.schema.places[()], np.arange(len(records))))
-        self._add_members(self.tables[0], (), records)
+        rows = TableRows(self.schema.places[()], np.arange(len(records)))
+        self.tables.append(rows)
+        self._add_members(rows, (), records)
         self._require_all(self.tables)
 
-    def add_at(self, rows: Rows, path: Path, values: Sequence[Any]) -> None:
+    def add_at(self, rows: TableRows, path: Path, values: Sequence[Any]) -> None:
         """Add the values of one path below rows that exist. Raises ValueError, RecursionError."""
         self._add(rows, path, values)
         self._require_all([rows, *self.tables])
 
-    def _require_all(self, tables: Sequence[Rows]) -> None:
+    def _require_all(self, tables: Sequence[TableRows]) -> None:
         """Raise ValueError unless every value has a place."""
-        placed = sum(each.count() for each in tables)
+        placed = sum(rows.count() for rows in tables)
         if placed != self._values:
             raise ValueError(f"{self._values:,} values of records became {placed:,}")
 
@@ -104,125 +118,154 @@ class Batch:
         """Return whether no member of records is lost because its name is in an object twice."""
         return self.members == count_names(raws)
 
-    def _add_members(self, rows: Rows, path: Path, objects: Sequence[dict[str, Any]]) -> None:
+    def _add_members(self, rows: TableRows, path: Path, objects: Sequence[dict[str, Any]]) -> None:
         """Add what the objects at a path hold; there is one for each row."""
         self.members += sum(map(len, objects))
         for name in dict.fromkeys(chain(*objects)):
-            self._add(rows, (*path, name), list(map(dict.get, objects, repeat(name))))
+            values = list(map(dict.get, objects, repeat(name)))
+            self._add(rows, (*path, name), values)
 
-    def _add(self, rows: Rows, path: Path, values: Sequence[Any]) -> None:
+    def _add(self, rows: TableRows, path: Path, values: Sequence[Any]) -> None:
         """Add the values at a path; what does not fit goes to the rest of its row."""
-        place, types = self.schema.place(path, values), _count_types(values)
-        self._values += len(values) - types[NoneType] - types[dict] - types[list]
-        fits = np.zeros(len(values), np.bool_)
+        place = self.schema.place(path, values)
+        types = _count_types(values)
+        self._values += _count_scalars(types)
         if not CONTAINERS.isdisjoint(types) and self._is_too_deep(path):
             raise RecursionError
-        if place is not None and place.kind is Kind.OBJECT:
-            fits = np.array([type(each) is dict for each in values], np.bool_)
-            self._add_members(rows, path, [each if type(each) is dict else {} for each in values])
-            self._note_shapes(place, values, types)
-        elif place is not None and place.kind in {Kind.LIST, Kind.MAP}:
-            add = self._add_lists if place.kind is Kind.LIST else self._add_maps
-            fits = add(rows, place, values)
-            self._note_shapes(place, values, types)
-        elif place is not None:
+        if place is not None and place.is_scalar:
             rows.columns[place.name] = self._stage(place, values, types)
             return
+        if place is None:
+            fits = np.zeros(len(values), np.bool_)
+        else:
+            fits = self._add_containers(rows, place, values)
+            self._note_shapes(place, values, types)
         if np.count_nonzero(fits) + types[NoneType] < len(values):
             for row in np.flatnonzero(~fits).tolist():
                 self._add_left(rows, row, path, values[row])
 
+    def _add_containers(self, rows: TableRows, place: Place, values: Sequence[Any]) -> Booleans:
+        """Add the objects or lists of a place; return which values are such, and fit."""
+        if place.kind is Kind.OBJECT:
+            return self._add_objects(rows, place.path, values)
+        if place.kind is Kind.LIST:
+            return self._add_lists(rows, place, values)
+        return self._add_maps(rows, place, values)
+
     def _is_too_deep(self, path: Path) -> bool:
+        # The length of a path is at least its depth, and costs nothing.
         return len(path) >= DEEPEST and self.schema.depth(path) >= DEEPEST
 
     def _stage(self, place: Place, values: Sequence[Any], types: Counter[type]) -> pa.Array:
         """Return the values of a scalar place as staged; objects and lists become JSON text."""
         if not CONTAINERS.isdisjoint(types):
-            inner = [each for each in values if type(each) in CONTAINERS]
-            self.members += count_members(inner, DEEPEST - self.schema.depth(place.path))
-            self._values += sum(map(has_value, inner))
+            containers = [value for value in values if type(value) in CONTAINERS]
+            self.members += count_members(containers, self._levels_below(place.path))
+            self._values += sum(map(has_value, containers))
         staged = to_staged(values, {*types} - {NoneType})
         observe(place, staged)
         return staged
+
+    def _levels_below(self, path: Path) -> int:
+        """Return how many levels of objects and lists a value at a path may have."""
+        return DEEPEST - self.schema.depth(path)
 
     def _note_shapes(self, place: Place, values: Sequence[Any], types: Counter[type]) -> None:
         """Count what the values of a new list or object are; empty ones may be either."""
         if not place.is_new:
             return
+        shapes = self.schema.shapes
         if {*types} <= {dict, NoneType}:
-            self.schema.shapes[place.path, Kind.OBJECT] += types[dict]
+            shapes[place.path, Kind.OBJECT] += types[dict]
             return
-        for each in values:
-            if each != [] and has_value(each):
-                self.schema.shapes[place.path, STARTS.get(type(each), Kind.TEXT)] += 1
+        for value in values:
+            if value != [] and has_value(value):
+                shape = CONTAINER_KINDS.get(type(value), Kind.TEXT)
+                shapes[place.path, shape] += 1
 
-    def _add_lists(self, rows: Rows, place: Place, values: Sequence[Any]) -> Booleans:
+    def _add_objects(self, rows: TableRows, path: Path, values: Sequence[Any]) -> Booleans:
+        """Add the members of the objects at a path; return which values are objects."""
+        objects = [value if type(value) is dict else {} for value in values]
+        self._add_members(rows, path, objects)
+        return _are_of_type(dict, values)
+
+    def _add_lists(self, rows: TableRows, place: Place, values: Sequence[Any]) -> Booleans:
         """Add the lists of a place; return which values are lists that fit."""
-        fits = np.array([type(each) is list for each in values], np.bool_)
-        lists = [each if type(each) is list else () for each in values]
-        lengths, items = np.array([*map(len, lists)], np.int64), [*chain(*lists)]
-        ends = np.cumsum([0, *lengths])
+        fits = _are_of_type(list, values)
+        lists = [value if type(value) is list else () for value in values]
+        lengths = np.array([*map(len, lists)], np.int64)
+        items = [*chain(*lists)]
         item = self.schema.place((*place.path, None), items)
-        if item is not None and item.kind is Kind.OBJECT:
-            self._add_items(rows, item, items, lengths)
-        elif item is not None:
-            types = _count_types(items)
-            self._values += len(items) - types[NoneType] - types[dict] - types[list]
-            staged = self._stage(item, items, types)
-            offsets, mask = pa.array(ends, pa.int32()), pa.array(~fits)
-            rows.columns[item.name] = pa.ListArray.from_arrays(offsets, staged, mask=mask)
-        else:  # without a column for its items, a list is left as a whole
+        if item is None:
+            # Without a column for its items, a list is left as a whole.
             owners = np.repeat(np.arange(len(lists)), lengths)
-            fits[owners[[each is not None for each in items]]] = False
+            fits[owners[[value is not None for value in items]]] = False
+        elif item.kind is Kind.OBJECT:
+            self._add_items(rows, item, items, lengths)
+        else:
+            types = _count_types(items)
+            self._values += _count_scalars(types)
+            staged = self._stage(item, items, types)
+            offsets = pa.array(np.cumsum([0, *lengths]), pa.int32())
+            rows.columns[item.name] = pa.ListArray.from_arrays(
+                offsets, staged, mask=pa.array(~fits)
+            )
         rows.lengths[f"{place.name}__count"] = pa.array(lengths, mask=~fits)
         return fits
 
     def _add_items(
-        self, rows: Rows, item: Place, items: Sequence[dict[str, Any]], lengths: Integers
+        self, rows: TableRows, item: Place, items: Sequence[dict[str, Any]], lengths: Integers
     ) -> None:
         """Add objects as rows of a table of their own; `lengths` are how many each row has."""
         firsts = np.repeat(np.cumsum([0, *lengths])[:-1], lengths)
-        of_list = np.arange(len(items)) - firsts
-        outer = (np.repeat(each, lengths) for each in rows.indexes)
-        self.tables.append(Rows(item, np.repeat(rows.records, lengths), [of_list, *outer]))
-        self._add(self.tables[-1], item.path, items)
+        indexes = [np.arange(len(items)) - firsts]
+        indexes += [np.repeat(index, lengths) for index in rows.indexes]
+        rows_of_items = TableRows(item, np.repeat(rows.records, lengths), indexes)
+        self.tables.append(rows_of_items)
+        self._add(rows_of_items, item.path, items)
 
-    def _add_maps(self, rows: Rows, place: Place, values: Sequence[Any]) -> Booleans:
+    def _add_maps(self, rows: TableRows, place: Place, values: Sequence[Any]) -> Booleans:
         """Add a row for each name in the objects of a place; return which values are objects.
 
         Names without a value have no row, as they have no trace in columns.
         """
+        levels = self._levels_below(place.path)
         items = list[dict[str, Any]]()
         lengths = np.zeros(len(values), np.int64)
-        for at, each in enumerate(values):
-            named = each if type(each) is dict else {}
-            empty = [value for value in named.values() if not has_value(value)]
-            self.members += len(named) + count_members(
-                empty, DEEPEST - self.schema.depth(place.path)
-            )
-            found = [
-                {MAP_NAME: name, MAP_VALUE: value}
-                for name, value in sorted(named.items())
-                if has_value(value)
-            ]
-            lengths[at] = len(found)
-            items += found
+        for row, value in enumerate(values):
+            if type(value) is not dict:
+                continue
+            self.members += len(value)
+            items_before = len(items)
+            for name, member in sorted(value.items()):
+                if has_value(member):
+                    items.append({MAP_NAME: name, MAP_VALUE: member})
+                elif member is not None:
+                    # An object full of nulls: its names are in the record all the same.
+                    self.members += count_members([member], levels)
+            lengths[row] = len(items) - items_before
         item = self.schema.place((*place.path, None), items)
         if item is not None:
             self._add_items(rows, item, items, lengths)
-            self.members -= 2 * len(items)  # which are ours
-        return np.array([type(each) is dict for each in values], np.bool_)
+            # The two members of each item are ours, not the record's.
+            self.members -= 2 * len(items)
+        return _are_of_type(dict, values)
 
-    def _add_left(self, rows: Rows, row: int, path: Path, value: Any) -> None:
+    def _add_left(self, rows: TableRows, row: int, path: Path, value: Any) -> None:
         """Put a value without a column in the rest of its row, unless it is discarded."""
-        if type(value) in CONTAINERS:
-            self.members += count_members([value], DEEPEST - self.schema.depth(path))
-        if has_value(value):
-            values, is_kept = count_values(value), not self.schema.discards(path)
-            self.left[path] += max(values, 1)
-            self._values += values * is_kept - (not isinstance(value, dict | list))  # is counted
-            if is_kept:
-                rows.keep(row, path, value)
+        is_container = type(value) in CONTAINERS
+        if is_container:
+            self.members += count_members([value], self._levels_below(path))
+        if not has_value(value):
+            return
+        count = count_values(value)
+        self.left[path] += max(count, 1)
+        # `_add` has counted a scalar already.
+        if not is_container:
+            self._values -= 1
+        if not self.schema.discards(path):
+            self._values += count
+            rows.keep(row, path, value)
 
 
 def add_to_extras(extras: pa.Array, left: dict[int, dict[Path, Any]]) -> pa.Array:
@@ -230,25 +273,45 @@ def add_to_extras(extras: pa.Array, left: dict[int, dict[Path, Any]]) -> pa.Arra
     texts = extras.to_pylist()
     for row, values in left.items():
         rest: dict[Any, Any] = json.loads(texts[row]) if texts[row] else {}
-        for (*outer, last), value in values.items():
-            inner = rest
-            for step in outer:
-                inner = inner.setdefault(step, {})
-            inner[last] = value
+        for path, value in values.items():
+            _put(path, value, into=rest)
         texts[row] = extra_text(rest)
     return pa.array(texts, pa.string())
 
 
+def _put(path: Sequence[Any], value: Any, *, into: dict[Any, Any]) -> None:
+    """Put a value at a path of nested objects, which are made where they are missing."""
+    *outer, last = path
+    inner = into
+    for step in outer:
+        inner = inner.setdefault(step, {})
+    inner[last] = value
+
+
 def _count_types(values: Sequence[Any]) -> Counter[type]:
-    """Count values by type; mostly there is only one."""
+    """Count values by type."""
     types = {*map(type, values)}
-    return Counter(map(type, values) if len(types) > 1 else dict.fromkeys(types, len(values)))
+    if len(types) > 1:
+        return Counter(map(type, values))
+    # Mostly there is only one. A set is made in half of the time that counting takes.
+    return Counter(dict.fromkeys(types, len(values)))
 
 
-def _spelled(value: Any) -> Any:
+def _count_scalars(types: Counter[type]) -> int:
+    """Return how many values are neither null nor a container, given their types."""
+    return types.total() - types[NoneType] - types[dict] - types[list]
+
+
+def _are_of_type(wanted: type, values: Sequence[Any]) -> Booleans:
+    return np.array([type(value) is wanted for value in values], np.bool_)
+
+
+def _with_numbers_as_text(value: Any) -> Any:
     """Return a value with every number as text."""
     if isinstance(value, dict):
-        return {name: _spelled(each) for name, each in value.items()}
+        return {name: _with_numbers_as_text(member) for name, member in value.items()}
     if isinstance(value, list):
-        return [_spelled(each) for each in value]
-    return str(value) if type(value) is int else value
+        return [_with_numbers_as_text(item) for item in value]
+    if type(value) is int:
+        return str(value)
+    return value

@@ -1,8 +1,12 @@
-"""Reads from rows of `history` what was sent at a path: from columns, tables of items, `_extra`."""
+"""Reads from rows of `history` what was sent at a path: from columns, tables of items, `_extra`.
+
+Here: values of records as they were before an object becomes a map. Not here: what becomes of them
+(`maps.py`).
+"""
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, TypeAlias
@@ -11,9 +15,9 @@ import duckdb
 import pyarrow as pa
 
 from pipelines.core.text import quote_identifier
-from pipelines.load.names import MAP_NAME, MAP_VALUE, Path
+from pipelines.load.paths import MAP_NAME, MAP_VALUE, Path
+from pipelines.load.place import Kind, Place
 from pipelines.load.records import Number
-from pipelines.load.schema import Kind, Place
 
 # A time as text with its offset; without an offset, it was a date.
 TIME_TEXT: Final = """
@@ -31,8 +35,12 @@ FROM {table} AS history
 JOIN earlier_rows AS rows ON {condition}
 ORDER BY {order}
 """
-Fields: TypeAlias = dict[str, Any]
+RowCells: TypeAlias = dict[str, Any]
 """The columns of one row, by name."""
+Position: TypeAlias = tuple[int, ...]
+"""The number of a row, then the indexes of the lists around an item of it, from the outside in."""
+Items: TypeAlias = Mapping[Path, Mapping[Position, list[RowCells]]]
+"""Rows of tables of items, by path of the item and position of the list."""
 
 
 def text_of(place: Place) -> str:
@@ -42,12 +50,13 @@ def text_of(place: Place) -> str:
         offset = f"history.{quote_identifier(f'{place.name}__offset')}"
         return TIME_TEXT.format(column=column, offset=offset)
     if place.kind in {Kind.DECIMAL, Kind.DATE}:
-        return f"CAST({column} AS VARCHAR{'[]' if place.is_item else ''})"
+        text_type = "VARCHAR[]" if place.is_item else "VARCHAR"
+        return f"CAST({column} AS {text_type})"
     return column
 
 
 @dataclass(frozen=True)
-class Earlier:
+class EarlierValues:
     """What rows of one table hold at a path. `places` are that of the path and those below it."""
 
     db: duckdb.DuckDBPyConnection
@@ -57,14 +66,16 @@ class Earlier:
 
     def columns(self, table: str) -> dict[str, str]:
         """Return expressions of the columns that a table has of the places, by name."""
-        found = dict[str, str]()
+        columns = dict[str, str]()
         for place in self.places.values():
-            if place.table == table and place.is_scalar:
-                found[place.name] = text_of(place)
-            elif place.table == table and place.kind is Kind.LIST:
-                name = f"{place.name}__count"
-                found[name] = f"history.{quote_identifier(name)}"
-        return found
+            if place.table != table:
+                continue
+            if place.is_scalar:
+                columns[place.name] = text_of(place)
+            elif place.kind is Kind.LIST:
+                count = f"{place.name}__count"
+                columns[count] = f"history.{quote_identifier(count)}"
+        return columns
 
     def read(self, rows: pa.Table) -> list[Any]:
         """Return what was sent in rows, each None if it was nothing.
@@ -72,104 +83,137 @@ class Earlier:
         The rows have `_number`, the columns of the table's key, those of the places, and `_extra`.
         """
         self.db.register("earlier_rows", rows)
-        items = {path: self._items(place) for path, place in self._tables()}
+        items = {}
+        for path, place in self.places.items():
+            if place.is_table:
+                items[path] = self._read_items(place)
         self.db.unregister("earlier_rows")
         values = []
-        for fields in rows.to_pylist():
-            at = (fields["_number"],)
-            value = self._value(self.path, fields, at, items)
-            left = self.left(json.loads(fields["_extra"] or "null"))
-            values.append(_merged(value, left) if isinstance(left, dict) else value)
+        for cells in rows.to_pylist():
+            value = self._value(self.path, cells, (cells["_number"],), items)
+            in_extra = self.in_extra(cells["_extra"])
+            if isinstance(in_extra, dict):
+                value = _merged(value, in_extra)
+            values.append(value)
         return values
 
-    def left(self, extra: Any) -> Any:
-        """Return what the content of `_extra` of a row has at the path."""
+    def in_extra(self, text: str | None) -> Any:
+        """Return what the text of `_extra` of a row has at the path."""
+        if text is None:
+            return None
+        content = json.loads(text)
         for step in self.path[len(self.table.path) :]:
-            extra = extra.get(step) if isinstance(extra, dict) else None
-        return extra
+            content = content.get(step) if isinstance(content, dict) else None
+        return content
 
-    def _tables(self) -> Iterator[tuple[Path, Place]]:
-        return ((path, place) for path, place in self.places.items() if place.is_table)
-
-    def _items(self, item: Place) -> dict[tuple[int, ...], list[Fields]]:
-        """Return the rows of a table of items, by number of the row and indexes of lists around."""
-        outer = len(self.table.indexes)
-        indexes = item.indexes[: len(item.indexes) - outer]
+    def _read_items(self, item: Place) -> dict[Position, list[RowCells]]:
+        """Return the rows of a table of items that belong to the rows."""
+        # Lists around the row have an index in both tables. Those below it have one only here.
+        below_row = len(item.indexes) - len(self.table.indexes)
+        indexes = item.indexes[:below_row]
         columns = {name: f"history.{name}" for name in (*indexes, "_extra")}
         columns |= self.columns(item.table)
-        own = (self.table.key, *self.table.indexes)
-        theirs = (item.key, *item.indexes[len(indexes) :])
-        pairs = [*zip(own, theirs, strict=True), *((name, name) for name in ROW_KEY)]
+        of_row = [self.table.key, *self.table.indexes, *ROW_KEY]
+        of_item = [item.key, *item.indexes[below_row:], *ROW_KEY]
+        conditions = []
+        for row_column, item_column in zip(of_row, of_item, strict=True):
+            conditions.append(f"rows.{row_column} = history.{item_column}")
+        selected = []
+        for name, expression in columns.items():
+            selected.append(f"{expression} AS {quote_identifier(name)}")
+        order = ["rows._number", *(f"history.{index}" for index in reversed(indexes))]
         query = SELECT_ITEMS.format(
-            columns=", ".join(
-                f"{each} AS {quote_identifier(name)}" for name, each in columns.items()
-            ),
+            columns=", ".join(selected),
             table=f"history.{quote_identifier(item.table)}",
-            condition=" AND ".join(f"rows.{mine} = history.{other}" for mine, other in pairs),
-            order=", ".join(["rows._number", *(f"history.{each}" for each in reversed(indexes))]),
+            condition=" AND ".join(conditions),
+            order=", ".join(order),
         )
-        found = defaultdict[tuple[int, ...], list[Fields]](list)
-        for fields in self.db.execute(query).to_arrow_table().to_pylist():
-            around = (fields[name] for name in reversed(indexes[1:]))
-            found[fields["_number"], *around].append(fields)
-        return found
+        items = defaultdict[Position, list[RowCells]](list)
+        outer_indexes = [*reversed(indexes[1:])]
+        for cells in self.db.execute(query).to_arrow_table().to_pylist():
+            position = (cells["_number"], *(cells[index] for index in outer_indexes))
+            items[position].append(cells)
+        return items
 
-    def _value(
-        self, path: Path, fields: Fields, at: tuple[int, ...], items: Mapping[Path, Any]
-    ) -> Any:
-        """Return the value of a place in a row; `at` are its number and indexes of lists around."""
+    def _value(self, path: Path, cells: RowCells, position: Position, items: Items) -> Any:
+        """Return the value of a place in a row of its table, which is at a position."""
         place = self.places.get(path)
         if place is None:
             return None
         if place.is_scalar:
-            return _sent(place, fields[place.name])
+            return _as_sent(place, cells[place.name])
         if place.kind is Kind.OBJECT:
-            return self._object(path, fields, at, items)
-        item = self.places.get((*path, None))
-        rows = items[item.path].get(at, []) if item is not None and item.is_table else []
-        objects = [self._item(item, each, at, items) for each in rows] if item else []
+            return self._object(path, cells, position, items)
         if place.kind is Kind.MAP:
-            named = zip(rows, objects, strict=True)
-            return {row[MAP_NAME]: each.get(MAP_VALUE) for row, each in named} or None
-        count = fields[f"{place.name}__count"]
-        if item is not None and item.is_scalar:
-            objects = [_sent(item, each) for each in fields[item.name] or ()]
-        return None if count is None else objects + [None] * (count - len(objects))
+            return self._map(place, position, items)
+        return self._list(place, cells, position, items)
 
-    def _item(
-        self, item: Place, fields: Fields, at: tuple[int, ...], items: Mapping[Path, Any]
-    ) -> Any:
+    def _map(self, place: Place, position: Position, items: Items) -> dict[str, Any] | None:
+        """Return the object that is stored as a row for each name; None if it has no name."""
+        members = {}
+        item = self.places.get((*place.path, None))
+        if item is not None:
+            for cells in items[item.path].get(position, []):
+                content = self._item(item, cells, position, items)
+                members[cells[MAP_NAME]] = content.get(MAP_VALUE)
+        return members or None
+
+    def _list(
+        self, place: Place, cells: RowCells, position: Position, items: Items
+    ) -> list[Any] | None:
+        """Return a list; what its table or column does not have of it was null."""
+        count = cells[f"{place.name}__count"]
+        if count is None:
+            return None
+        item = self.places.get((*place.path, None))
+        values = list[Any]()
+        if item is not None and item.is_table:
+            rows = items[item.path].get(position, [])
+            values = [self._item(item, row, position, items) for row in rows]
+        elif item is not None and item.is_scalar:
+            values = [_as_sent(item, value) for value in cells[item.name] or ()]
+        return values + [None] * (count - len(values))
+
+    def _item(self, item: Place, cells: RowCells, position: Position, items: Items) -> Any:
         """Return an item of a list of objects, with what is in its `_extra`."""
-        value = self._object(item.path, fields, (*at, fields["_index"]), items)
-        return _merged(value, json.loads(fields["_extra"] or "null")) or {}
+        value = self._object(item.path, cells, (*position, cells["_index"]), items)
+        in_extra = json.loads(cells["_extra"] or "null")
+        return _merged(value, in_extra) or {}
 
     def _object(
-        self, path: Path, fields: Fields, at: tuple[int, ...], items: Mapping[Path, Any]
+        self, path: Path, cells: RowCells, position: Position, items: Items
     ) -> dict[str, Any] | None:
         """Return the object at a path, without members that have no value."""
-        found = {}
-        for each in self._members.get(path, ()):
-            value = self._value(each, fields, at, items)
+        members = {}
+        for member_path in self._members.get(path, ()):
+            value = self._value(member_path, cells, position, items)
             if value is not None:
-                found[str(each[-1])] = value
-        return found or None
+                members[str(member_path[-1])] = value
+        return members or None
 
     @cached_property
     def _members(self) -> dict[Path, list[Path]]:
-        found = defaultdict[Path, list[Path]](list)
+        """The paths of the members of each object."""
+        members = defaultdict[Path, list[Path]](list)
         for path in self.places:
-            found[path[:-1]].append(path)
-        return found
+            members[path[:-1]].append(path)
+        return members
 
 
-def _sent(place: Place | None, value: Any) -> Any:
+def _as_sent(place: Place, value: Any) -> Any:
     """Return a value of a column as it is in a record."""
-    is_number = place is not None and place.kind is Kind.DECIMAL and value is not None
-    return Number(value) if is_number else value
+    if place.kind is Kind.DECIMAL and value is not None:
+        return Number(value)
+    return value
 
 
 def _merged(value: Any, extra: Any) -> Any:
     """Return a value with what `_extra` has of it, which is exact."""
-    if isinstance(value, dict) and isinstance(extra, dict):
-        return value | {name: _merged(value.get(name), each) for name, each in extra.items()}
-    return value if extra is None else extra
+    if extra is None:
+        return value
+    if not isinstance(value, dict) or not isinstance(extra, dict):
+        return extra
+    merged = dict(value)
+    for name, member in extra.items():
+        merged[name] = _merged(value.get(name), member)
+    return merged

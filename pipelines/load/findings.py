@@ -1,18 +1,24 @@
-"""What a load has to say to people: why a scan waits for them, and what they should know."""
+"""What a load has to say to people: why a scan waits for them, and what they should know.
+
+Here: guards, which run before the first write, and findings. Not here: who is told of them
+(`pipelines/app/notify.py`), and how a held scan is approved (`pipelines/publish`).
+"""
 
 from collections.abc import Iterator
-
-from msgspec.structs import asdict
+from typing import NamedTuple
 
 from pipelines.config.settings import Stream
 from pipelines.core.finding import Finding, Severity
 from pipelines.core.text import printable
-from pipelines.load.history import Delta
+from pipelines.load.delta import Delta
 from pipelines.load.names import MANY_NAMES, MOST_COLUMNS
-from pipelines.load.schema import Schema, field_of, json_path
+from pipelines.load.paths import Path, field_of, json_path
+from pipelines.load.schema import Schema
 from pipelines.load.stage import Stage
+from pipelines.load.target import count_rows
 
-MOST_NAMED = 5  # columns in a message
+# Columns in a message.
+MOST_NAMED = 5
 # What happened and what it means for the data; on the last line what to do, if anything.
 TEXTS = {
     "records_quarantined": """
@@ -61,45 +67,81 @@ Column {subject} {what}. Earlier row versions keep their values.
 
 """,
 }
-FEWEST_ROWS = 100  # of a list, of which it is said that more than half changed
+# Of a shorter list, nobody is told that more than half changed.
+FEWEST_ROWS = 100
 INFORMATION = {"values_discarded", "values_rounded", "column_changed", "names_are_data"}
 
 
 def reasons_to_hold(delta: Delta, last_key: str | None, stream: Stream) -> Iterator[str]:
     """Yield why a scan must not be loaded without approval."""
-    stage, proof, schema = delta.stage, delta.stage.scan.completeness, delta.stage.schema
-    key, rows, current, deleted = proof.traits.key, proof.rows, len(stage.current), delta.deleted
-    if current and key != last_key:
-        before, now = (
-            "the whole record" if each is None else f"`{each}`" for each in (last_key, key)
-        )
+    yield from _changed_key(delta, last_key)
+    yield from _unreadable_keys(delta, stream)
+    yield from _deleted_rows(delta, stream)
+    if stream.contract == "freeze":
+        yield from _changed_columns(delta.stage.schema)
+
+
+def _changed_key(delta: Delta, last_key: str | None) -> Iterator[str]:
+    key = delta.stage.scan.completeness.traits.key
+    if len(delta.stage.current) and key != last_key:
         yield (
-            f"The primary key was {before} and is {now} now. Every row would be deleted and loaded "
-            "as a new row."
+            f"The primary key was {_named_key(last_key)} and is {_named_key(key)} now. Every row "
+            "would be deleted and loaded as a new row."
         )
-    if key is not None and stage.keyless > max(1, stream.max_deleted_share * rows):
-        aside = sum(end - first for each in proof.conflicting.values() for first, end in each)
+
+
+def _named_key(key: str | None) -> str:
+    return "the whole record" if key is None else f"`{key}`"
+
+
+def _unreadable_keys(delta: Delta, stream: Stream) -> Iterator[str]:
+    proof = delta.stage.scan.completeness
+    key = proof.traits.key
+    keyless = delta.stage.keyless
+    if key is not None and keyless > max(1, stream.max_deleted_share * proof.rows):
+        records = proof.rows + sum(map(count_rows, proof.conflicting.values()))
         yield (
-            f"{stage.keyless:,} of {rows + aside:,} records have no readable value of the primary "
+            f"{keyless:,} of {records:,} records have no readable value of the primary "
             f"key `{key}`. They would go to quarantine."
         )
-    if key is None:  # a changed row is a deleted and a new one
-        deleted -= delta.new
-    if delta.deleted and not rows:
+
+
+def _deleted_rows(delta: Delta, stream: Stream) -> Iterator[str]:
+    proof = delta.stage.scan.completeness
+    current = len(delta.stage.current)
+    if delta.deleted and not proof.rows:
         if not stream.allow_empty:
             yield f"The list is empty and had {current:,} rows. All of them would be deleted."
-    elif deleted > max(0, stream.max_deleted_share * current):
+        return
+    deleted = delta.deleted
+    if proof.traits.key is None:
+        # Without a key, a changed row is a deleted and a new one.
+        deleted -= delta.new
+    if deleted > max(0, stream.max_deleted_share * current):
         yield (
             f"{deleted:,} of {current:,} rows are no longer in the list, more than "
             f"{stream.max_deleted_share:.0%}. They would be deleted."
         )
-    columns = sorted(".".join(names) for names in schema.new_types)
-    if stream.contract == "freeze" and schema.known and columns:
-        named = ", ".join(columns[:MOST_NAMED]) + (", …" if len(columns) > MOST_NAMED else "")
+
+
+def _changed_columns(schema: Schema) -> Iterator[str]:
+    columns = sorted(".".join(column) for column in schema.new_types)
+    if schema.known and columns:
+        named = ", ".join(columns[:MOST_NAMED])
+        if len(columns) > MOST_NAMED:
+            named += ", …"
         yield (
             f"The columns of this stream are frozen, and {len(columns):,} of them would be new or "
             f"have another type: {named}."
         )
+
+
+class _Note(NamedTuple):
+    """What a finding says: its text, what it is about, and the values in the text."""
+
+    code: str
+    subject: str
+    values: dict[str, object]
 
 
 def list_findings(delta: Delta, changed: int) -> tuple[Finding, ...]:
@@ -109,52 +151,84 @@ def list_findings(delta: Delta, changed: int) -> tuple[Finding, ...]:
     """
     header = delta.stage.scan.header
     findings = []
-    for code, subject, values in _notes(delta, changed):
-        names = {"stream": header.stream, "scan_id": header.scan_id, "subject": subject, **values}
-        *message, remedy = (line.format(**names) for line in TEXTS[code].split("\n")[1:-1])
-        severity = Severity.INFO if code in INFORMATION else Severity.WARNING
-        about = (header.connection, header.stream, subject, " ".join(message), remedy)
-        findings.append(Finding(code, severity, *about))
+    for note in _notes(delta, changed):
+        values = {
+            "stream": header.stream,
+            "scan_id": header.scan_id,
+            "subject": note.subject,
+            **note.values,
+        }
+        # Each text begins and ends with a line break.
+        lines = [line.format(**values) for line in TEXTS[note.code].split("\n")[1:-1]]
+        finding = Finding(
+            note.code,
+            Severity.INFO if note.code in INFORMATION else Severity.WARNING,
+            header.connection,
+            header.stream,
+            note.subject,
+            " ".join(lines[:-1]),
+            lines[-1],
+        )
+        findings.append(finding)
     return tuple(findings)
 
 
-def _notes(delta: Delta, changed: int) -> Iterator[tuple[str, str, dict[str, object]]]:
-    """Yield code, subject and the values of the message of each finding."""
-    stage, schema = delta.stage, delta.stage.schema
+def _notes(delta: Delta, changed: int) -> Iterator[_Note]:
+    """Yield what each finding says."""
+    stage = delta.stage
     if stage.quarantined:
-        count, first = len(stage.quarantined), asdict(stage.quarantined[0])
-        yield "records_quarantined", "", {**first, "count": count}
+        first = stage.quarantined[0]
+        values: dict[str, object] = {
+            "count": len(stage.quarantined),
+            "page": first.page,
+            "row": first.row,
+            "reason": first.reason,
+        }
+        yield _Note("records_quarantined", "", values)
     if stage.keyless and not stage.has_new_key:
-        yield "rows_not_deleted", "", {"count": stage.keyless}
-    rows = len(stage.current)
-    if stage.scan.completeness.traits.key is None:  # a changed row is a deleted and a new one
+        yield _Note("rows_not_deleted", "", {"count": stage.keyless})
+    if stage.scan.completeness.traits.key is None:
+        # Without a key, a changed row is a deleted and a new one.
         changed = min(delta.new, delta.deleted)
+    rows = len(stage.current)
     if rows >= FEWEST_ROWS and 2 * changed > rows:
-        yield "rows_changed", "", {"count": changed, "rows": rows}
+        yield _Note("rows_changed", "", {"count": changed, "rows": rows})
     yield from _notes_of_values(stage)
-    yield from _notes_of_columns(schema)
+    yield from _notes_of_columns(stage.schema)
 
 
-def _notes_of_columns(schema: Schema) -> Iterator[tuple[str, str, dict[str, object]]]:
+def _notes_of_columns(schema: Schema) -> Iterator[_Note]:
     """Yield what there is to say of columns that are new, or not there."""
     if schema.overflows:
-        yield "column_limit", "", {"count": MOST_COLUMNS}
+        yield _Note("column_limit", "", {"count": MOST_COLUMNS})
     for path in schema.new_maps:
         item = schema.places.get((*path, None))
-        if item is not None:  # else a wider object became a map later
-            about = {"count": MANY_NAMES, "table": item.table}
-            yield "names_are_data", printable(field_of(path)), about
-    for names, kind in schema.new_types.items() if schema.known else ():
-        before = schema.known.get(names)
-        what = f"is new ({kind})" if before is None else f"was {before} and is {kind} now"
-        yield "column_changed", ".".join(names), {"what": what}
+        # Without rows, it is in a wider object that became a map later.
+        if item is not None:
+            values: dict[str, object] = {"count": MANY_NAMES, "table": item.table}
+            yield _Note("names_are_data", printable(field_of(path)), values)
+    # Of a first scan, all columns are new.
+    if not schema.known:
+        return
+    for column, column_type in schema.new_types.items():
+        known_type = schema.known.get(column)
+        if known_type is None:
+            what = f"is new ({column_type})"
+        else:
+            what = f"was {known_type} and is {column_type} now"
+        yield _Note("column_changed", ".".join(column), {"what": what})
 
 
-def _notes_of_values(stage: Stage) -> Iterator[tuple[str, str, dict[str, object]]]:
+def _notes_of_values(stage: Stage) -> Iterator[_Note]:
     """Yield what there is to say of values that no column says exactly."""
+
+    def as_text(counted: tuple[Path, int]) -> str:
+        return json_path(counted[0])
+
     left = stage.left + stage.lost
-    for path, count in sorted(left.items(), key=lambda each: json_path(each[0])):
+    for path, count in sorted(left.items(), key=as_text):
         code = "values_discarded" if stage.schema.discards(path) else "values_in_extra"
-        yield code, printable(json_path(path)), {"count": count}
-    for path, count in (+stage.rounded).items():
-        yield "values_rounded", printable(json_path(path)), {"count": count}
+        yield _Note(code, printable(json_path(path)), {"count": count})
+    for path, count in stage.rounded.items():
+        if count:
+            yield _Note("values_rounded", printable(json_path(path)), {"count": count})

@@ -1,4 +1,8 @@
-"""Loads one sealed scan into the tables of a version that is being built."""
+"""Loads one sealed scan into the tables of a version that is being built.
+
+Here: the order of a load: read, decide types, compare, ask the guards, write. Not here: which scans
+are loaded into which version (`pipelines/publish/build.py`).
+"""
 
 import gc
 from collections.abc import Iterator
@@ -17,15 +21,17 @@ from pipelines.config.settings import Stream
 from pipelines.core.errors import LoadFailed
 from pipelines.core.finding import Finding
 from pipelines.core.text import printable
+from pipelines.load.delta import Delta, compare, current_digests
 from pipelines.load.findings import list_findings, reasons_to_hold
-from pipelines.load.history import CREATE_ROWS, Delta, History, compare, current_digests
+from pipelines.load.history import CREATE_ROWS, History
 from pipelines.load.maps import make_map
-from pipelines.load.names import Path
 from pipelines.load.observe import observe
-from pipelines.load.reread import has_extreme_day, have_two_spellings, stored_texts
-from pipelines.load.schema import CREATE_COLUMNS, Kind, Place, read_schema, write_schema
+from pipelines.load.paths import Path
+from pipelines.load.place import Kind, Place
+from pipelines.load.schema_table import CREATE_COLUMNS, read_schema, write_schema
 from pipelines.load.stage import Stage
 from pipelines.load.target import CREATE_TABLES, Target
+from pipelines.load.whole_column import has_extreme_day, have_two_spellings, stored_texts
 
 TICK = timedelta(microseconds=1)
 SCHEMAS = [
@@ -70,7 +76,8 @@ def load_scan(
             result = _load(Target(db, scan), stream, approved=approved)
             db.execute("ROLLBACK" if result.held else "COMMIT")
         except BaseException:
-            with suppress(duckdb.Error):  # a COMMIT that failed has ended the transaction
+            # A COMMIT that failed has ended the transaction.
+            with suppress(duckdb.Error):
                 db.execute("ROLLBACK")
             raise
     except (duckdb.Error, ValueError, OSError) as error:
@@ -91,16 +98,19 @@ def _load(target: Target, stream: Stream, *, approved: bool) -> LoadResult:
         return LoadResult(target.scan.scan_id)
     has_new_key = target.scan.completeness.traits.key != last_key
     current = current_digests(target)
-    folder = target.scan.path.parent  # has room for large files
-    with TemporaryFile(dir=folder) as file:
+    # Not in /tmp: the folder of scan files has room for large ones.
+    with TemporaryFile(dir=target.scan.path.parent) as file:
         stage = _stage(target, stream, current, file, has_new_key=has_new_key)
-        stage.schema.decide(lambda place, kind: _speaks_against(target, stage, place, kind))
+        stage.schema.decide(lambda place, kind: _forbids(target, stage, place, kind))
         delta = compare(target, stage)
         held = next(reasons_to_hold(delta, last_key, stream), None)
         if held and not approved:
             return LoadResult(target.scan.scan_id, held=held)
         _, time = target.scan.completeness.span()
-        return _write(target, delta, max(time, last_time + TICK) if last_time else time)
+        # A clock may have been set back, and a row version must begin before it ends.
+        if last_time is not None:
+            time = max(time, last_time + TICK)
+        return _write(target, delta, time)
 
 
 def _stage(
@@ -113,31 +123,34 @@ def _stage(
     its values are lists, and the first one is an object. It is also read again if the names in an
     object turn out to be data: then the object is a map, with a table.
     """
-    kinds, maps = dict[Path, Kind](), dict[Path, None]()
+    kinds = dict[Path, Kind]()
+    maps = list[Path]()
     while True:
         file.seek(0)
         file.truncate()
         schema = read_schema(target, stream, kinds, maps)
         schema.new_maps = tuple(maps)
         stage = Stage(target.scan, schema, current, file, has_new_key)
-        gc.disable()  # it creates many values in no cycle; the search for cycles costs a fifth
+        # Many values are created and none is in a cycle: the search for cycles costs a fifth.
+        gc.disable()
         try:
             stage.read()
         finally:
             gc.enable()
-        crowded = schema.crowded()
-        if crowded is None:
-            misread = schema.misread()
-            if not misread:
-                return stage
-            kinds |= misread
-        else:  # perhaps not all pages were read
-            maps[crowded] = None
+        new_map = schema.next_map()
+        if new_map is not None:
+            # Then perhaps not all pages were read, so `misread` has nothing to say yet.
+            maps.append(new_map)
             if schema.known:
-                make_map(target.db, read_schema(target, stream, maps=[crowded]), crowded)
+                make_map(target.db, read_schema(target, stream, maps=[new_map]), new_map)
+            continue
+        misread = schema.misread()
+        if not misread:
+            return stage
+        kinds |= misread
 
 
-def _speaks_against(target: Target, stage: Stage, place: Place, kind: Kind) -> bool:
+def _forbids(target: Target, stage: Stage, place: Place, kind: Kind) -> bool:
     """Return whether all values together forbid a kind of column that takes each of them.
 
     Two texts that spell one number, such as 1.10 and 1.1, are no numbers. No column of times holds
@@ -145,27 +158,31 @@ def _speaks_against(target: Target, stage: Stage, place: Place, kind: Kind) -> b
     """
     if kind is Kind.TIME:
         return place.seen.has_extreme_day or has_extreme_day(target.db, place)
-    if not place.is_new:  # what was staged by earlier scans counts, too
-        for texts in stored_texts(target.db, place):
-            observe(place, texts)
-    if len(place.seen.scales) <= 1:
-        return False
 
-    def every_text() -> Iterator[pa.Array]:
+    def texts() -> Iterator[pa.Array]:
         if not place.is_new:
             yield from stored_texts(target.db, place)
         yield from stage.texts(place)
 
-    return have_two_spellings(every_text)
+    # What earlier scans stored counts, too.
+    if not place.is_new:
+        for stored in stored_texts(target.db, place):
+            observe(place, stored)
+    if len(place.seen.scales) <= 1:
+        return False
+    return have_two_spellings(texts)
 
 
 def _write(target: Target, delta: Delta, time: datetime) -> LoadResult:
     """Write what a scan changes."""
-    stage, history = delta.stage, History(target, delta.stage.schema, time)
+    stage = delta.stage
+    schema = stage.schema
+    history = History(target, schema, time)
     history.prepare()
     changed = history.write(delta)
-    is_written = delta.new or delta.resent or delta.deleted or stage.schema.new_types
-    is_written = is_written or len(stage.schema.new_maps)
+    has_new_rows = delta.new or delta.resent or delta.deleted
+    is_written = has_new_rows or schema.new_types or schema.new_maps
+    tables = [table.table for table in history.tables] if is_written else []
     result = LoadResult(
         target.scan.scan_id,
         new=delta.new,
@@ -173,12 +190,12 @@ def _write(target: Target, delta: Delta, time: datetime) -> LoadResult:
         deleted=delta.deleted,
         unchanged=int(stage.is_seen.sum()) + delta.resent - changed,
         quarantined=len(stage.quarantined),
-        tables=tuple(each.table for each in history.tables) if is_written else (),
+        tables=tuple(tables),
         findings=list_findings(delta, changed),
     )
     target.write_quarantine(stage.quarantined)
     target.write_load(vars(result), time)
     target.insert("meta.requests", stage.requests)
     target.write_findings(result.findings)
-    write_schema(target.db, stage.schema)
+    write_schema(target.db, schema)
     return result

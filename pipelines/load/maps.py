@@ -2,13 +2,13 @@
 
 Here: the rows that were loaded before. What was in a column for each name, or in `_extra`, moves to
 the table, in every row version. Digests and times stay, so no row counts as changed. Not here: when
-that happens (`Schema.crowded`), and how new records get such rows (`decode.py`).
+that happens (`Schema.next_map`), and how new records get such rows (`decode.py`).
 """
 
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 import duckdb
@@ -17,25 +17,31 @@ import pyarrow as pa
 
 from pipelines.core import stop
 from pipelines.core.text import quote_identifier
-from pipelines.load.decode import Batch, Rows, extra_text
-from pipelines.load.earlier import Earlier
+from pipelines.load.decode import Batch, TableRows, extra_text
+from pipelines.load.earlier import EarlierValues
 from pipelines.load.history import ADD_COLUMN, CREATE_CHILDREN, create_views
-from pipelines.load.names import MAP_NAME, MAP_VALUE, Path
-from pipelines.load.reread import have_two_spellings, remove
-from pipelines.load.schema import Kind, Place, Schema, write_schema
+from pipelines.load.paths import MAP_NAME, MAP_VALUE, Path, steps_to_row
+from pipelines.load.place import NUMBERS, Kind, Place
+from pipelines.load.reread import remove
+from pipelines.load.schema import Schema
+from pipelines.load.schema_table import write_schema
 from pipelines.load.stage import store_rows
-from pipelines.load.unpivot import Columns, Unpivot, common_type, flat_columns
-from pipelines.load.values import Sent, parts
+from pipelines.load.unpivot import MemberColumns, Unpivot, common_type, flat_columns
+from pipelines.load.values import texts_sent
+from pipelines.load.whole_column import have_two_spellings
 
-VALUES: Final = 500_000  # that are converted at once
+# Values that are read and converted together.
+VALUES_AT_ONCE: Final = 500_000
+# A value of each kind, of which `Schema.place` makes a place.
 SAMPLES: Final[dict[Kind, Any]] = {
     Kind.TEXT: "",
     Kind.LIST: [""],
     Kind.OBJECT: {"": ""},
     Kind.MAP: {"": ""},
 }
-ABOUT: Final = ("_connection", "_valid_from", "_valid_to")
-RENAME: Final = "ALTER TABLE history.{table} RENAME TO {earlier}"
+# What the new rows have in common with the row that their values were in.
+FROM_ROW: Final = ("_connection", "_valid_from", "_valid_to")
+RENAME: Final = "ALTER TABLE history.{table} RENAME TO {new_name}"
 DROP_VIEWS: Final = "DROP VIEW current.{table}; DROP MACRO TABLE history.{macro};"
 DROP: Final = "DROP TABLE history.{table}"
 # Rows that this transaction wrote have numbers from 2 ** 55 or so on.
@@ -48,6 +54,7 @@ SELECT history.rowid AS _number, history._connection, history.{key}, {indexes}
 FROM {table} AS history
 WHERE history.rowid >= $first AND history.rowid < $end AND ({condition})
 """
+# Rows whose values have moved, with what is left of `_extra`. REWRITE puts that into the table.
 CREATE_DONE: Final = """
 CREATE OR REPLACE TEMP TABLE map_rows (_number BIGINT, _extra VARCHAR)
 """
@@ -64,38 +71,44 @@ LEFT JOIN map_rows ON map_rows._number = history.rowid
 
 def make_map(db: duckdb.DuckDBPyConnection, schema: Schema, path: Path) -> None:
     """Make the object at a path a map, in the schema of a stream and in its rows of `history`."""
-    table = _row_of(schema, path)
+    table = schema.places.get(path[: steps_to_row(path)])
+    # Without a table, the object is in a list that no row has yet.
     if table is None:
-        return  # a list that no row has yet
-    places = {at: each for at, each in schema.places.items() if at[: len(path)] == path}
-    for at in places:
-        del schema.places[at]
-    for each in [each for each in places.values() if each.is_table]:
-        _set_aside(db, each, places)
+        return
+    earlier_places = _take_places(schema, path)
+    for place in earlier_places.values():
+        if place.is_table:
+            _set_aside(db, place, earlier_places)
     for end in range(len(table.path) + 1, len(path)):
         schema.places.setdefault(path[:end], Place(path[:end], table.table, Kind.OBJECT))
     item = (*path, None)
-    for at, value in ((path, {}), (item, {MAP_NAME: "", MAP_VALUE: ""}), ((*item, MAP_NAME), "")):
-        schema.place(at, [{"": ""} if value == {} else value])
-    _Conversion(db, schema, table, path, Earlier(db, table, path, places)).run()
+    schema.place(path, [SAMPLES[Kind.MAP]])
+    schema.place(item, [{MAP_NAME: "", MAP_VALUE: ""}])
+    schema.place((*item, MAP_NAME), [""])
+    earlier = EarlierValues(db, table, path, earlier_places)
+    _Conversion(db, schema, table, path, earlier).run()
     write_schema(db, schema)
 
 
-def _row_of(schema: Schema, path: Path) -> Place | None:
-    """Return the place whose table has a row around a path."""
-    start = len(path) - [*reversed(path), None].index(None)
-    return schema.places.get(path[:start])
+def _take_places(schema: Schema, path: Path) -> dict[Path, Place]:
+    """Remove the places at a path and below it from a schema; return them."""
+    taken = {}
+    for place_path in list(schema.places):
+        if place_path[: len(path)] == path:
+            taken[place_path] = schema.places.pop(place_path)
+    return taken
 
 
 def _set_aside(db: duckdb.DuckDBPyConnection, table: Place, places: Mapping[Path, Place]) -> None:
     """Rename a table of items in the object: a new one may have its name."""
-    name, earlier = table.table, f"{table.table} before"
-    names = {"table": quote_identifier(name), "earlier": quote_identifier(earlier)}
-    db.execute(DROP_VIEWS.format(**names, macro=quote_identifier(f"{name}_as_of")))
-    db.execute(RENAME.format(**names))
-    for each in places.values():
-        if each.table == name:
-            each.table = earlier
+    name = table.table
+    new_name = f"{name} before"
+    drop = DROP_VIEWS.format(table=quote_identifier(name), macro=quote_identifier(f"{name}_as_of"))
+    db.execute(drop)
+    db.execute(RENAME.format(table=quote_identifier(name), new_name=quote_identifier(new_name)))
+    for place in places.values():
+        if place.table == name:
+            place.table = new_name
 
 
 @dataclass(frozen=True)
@@ -106,151 +119,172 @@ class _Conversion:
     schema: Schema
     table: Place
     path: Path
-    earlier: Earlier
-    counts: Counter[Path] = field(default_factory=Counter)
+    earlier: EarlierValues
 
     @property
-    def _rows(self) -> str:
+    def _history(self) -> str:
+        """The table of the rows, in SQL."""
         return f"history.{quote_identifier(self.table.table)}"
 
     @property
-    def _value(self) -> Path:
+    def _value_path(self) -> Path:
+        """The path of the values, whatever their names are."""
         return (*self.path, None, MAP_VALUE)
 
     @property
-    def _tables(self) -> list[Place]:
-        """The new tables."""
-        end = len(self.path)
-        places = self.schema.places.items()
-        return [each for at, each in places if each.is_table and at[:end] == self.path]
+    def _new_tables(self) -> list[Place]:
+        return [table for table in self.schema.tables if table.path[: len(self.path)] == self.path]
 
     def run(self) -> None:
         """Move the values of every row version."""
         self._begin()
         columns = flat_columns(self.earlier.places, self.path)
-        values = self._values(columns)
-        is_plain = bool(values)
-        self._decide(is_plain=is_plain)
-        for table in self._tables:
+        values = self._plain_values(columns)
+        # By SQL, a value takes 1 us; read back and decoded, it takes 30 us.
+        by_sql = bool(values)
+        self._decide(only_extra=by_sql)
+        for table in self._new_tables:
             self._create(table)
         self.db.execute(CREATE_DONE)
-        for rows in self._batches(is_plain=is_plain):
+        for rows in self._batches(only_extra=by_sql):
             self._insert(rows)
-        if is_plain:
-            Unpivot(self.table, self._tables[0], columns, values).run(self.db)
+        if by_sql:
+            Unpivot(self.table, self._new_tables[0], columns, values).run(self.db)
         self._rewrite()
-        for each in [each for each in self.earlier.places.values() if each.is_table]:
-            self.db.execute(DROP.format(table=quote_identifier(each.table)))
-        for table in (self.table, *self._tables):
+        for place in self.earlier.places.values():
+            if place.is_table:
+                self.db.execute(DROP.format(table=quote_identifier(place.table)))
+        for table in (self.table, *self._new_tables):
             create_views(self.db, self.schema, table)
 
-    def _values(self, columns: Columns) -> dict[Path, Place]:
+    def _plain_values(self, columns: MemberColumns) -> dict[Path, Place]:
         """Return the places of the values, if they hold what is in the columns as it is."""
-        found = {}
-        for at in dict.fromkeys(at for each in columns.values() for at in each):
-            place = self.schema.places.get((*self._value, *at))
-            if place is None or not place.is_scalar or place.is_new:
-                return {}
-            found[at] = place
-        return found
+        places = {}
+        for member in columns.values():
+            for path in member:
+                place = self.schema.places.get((*self._value_path, *path))
+                if place is None or not place.is_scalar or place.is_new:
+                    return {}
+                places[path] = place
+        return places
 
     def _begin(self) -> None:
         """Give the values the structure and the types that they have in columns."""
-        found = defaultdict[Path, list[Place]](list)
-        for at, place in self.earlier.places.items():
-            if len(at) > len(self.path):
-                found[*self._value, *at[len(self.path) + 1 :]].append(place)
-        for at in sorted(found, key=len):
-            outer = self.schema.places.get(at[:-1])
+        columns = defaultdict[Path, list[Place]](list)
+        for path, place in self.earlier.places.items():
+            if len(path) > len(self.path):
+                inner = path[len(self.path) + 1 :]
+                columns[*self._value_path, *inner].append(place)
+        # From the outside in: a place is made in the one around it.
+        for path in sorted(columns, key=len):
+            outer = self.schema.places.get(path[:-1])
             if outer is not None and not outer.is_scalar:
-                self._begin_place(at, found[at])
+                self._begin_place(path, columns[path])
 
-    def _begin_place(self, at: Path, columns: Sequence[Place]) -> None:
+    def _begin_place(self, path: Path, columns: Sequence[Place]) -> None:
         """Make a place that holds what several columns held; text, if they have no type in common.
 
         What a column did not take stays in `_extra`, unless the new one takes it.
         """
-        kinds = {Kind.TEXT if each.is_scalar else each.kind for each in columns}
+        kinds = {Kind.TEXT if column.is_scalar else column.kind for column in columns}
         if len(kinds) > 1:
-            self.schema.kinds[at] = Kind.TEXT
+            self.schema.kinds[path] = Kind.TEXT
             return
         (kind,) = kinds
         if kind is Kind.MAP:
-            self.schema.maps |= {at}
-        place = self.schema.place(at, [SAMPLES[kind]])
+            self.schema.maps |= {path}
+        place = self.schema.place(path, [SAMPLES[kind]])
         if place is None or place.declared is not None:
             return
-        found = common_type(self.db, columns) if place.is_scalar else place
-        if found is not None:
-            place.kind, place.scale, place.digits = found.kind, found.scale, found.digits
-            place.candidates, place.is_new = found.candidates, False
+        if not place.is_scalar:
+            place.is_new = False
+            return
+        common = common_type(self.db, columns)
+        if common is not None:
+            place.kind = common.kind
+            place.scale = common.scale
+            place.digits = common.digits
+            place.candidates = common.candidates
+            place.is_new = False
 
-    def _decide(self, *, is_plain: bool) -> None:
+    def _decide(self, *, only_extra: bool) -> None:
         """Settle the types of the new columns from the values that are read one by one."""
-        while True:
-            for rows in self._batches(is_plain=is_plain):
-                self._decoded(rows)
-            misread = self.schema.misread()
-            if not misread:
-                break
+        self._read_all(only_extra=only_extra)
+        misread = self.schema.misread()
+        while misread:
             self.schema.kinds |= misread
             for path in misread:
-                for at in [at for at in self.schema.places if at[: len(path)] == path]:
-                    del self.schema.places[at]
+                _take_places(self.schema, path)
             self.schema.shapes.clear()
-        for at, place in self.schema.places.items():
-            is_open = place.is_new or place.kind in {Kind.INTEGER, Kind.DECIMAL}
-            if is_open and at[: len(self._value)] == self._value:
-                place.decide(self._speaks_against)
+            self._read_all(only_extra=only_extra)
+            misread = self.schema.misread()
+        for path, place in self.schema.places.items():
+            is_value = path[: len(self._value_path)] == self._value_path
+            if is_value and (place.is_new or place.kind in NUMBERS):
+                place.decide(self._forbids)
 
-    def _speaks_against(self, place: Place, kind: Kind) -> bool:
+    def _read_all(self, *, only_extra: bool) -> None:
+        """Read the values, so that the schema knows them."""
+        for rows in self._batches(only_extra=only_extra):
+            self._decoded(rows)
+
+    def _forbids(self, place: Place, kind: Kind) -> bool:
         if kind is Kind.TIME:
             return place.seen.has_extreme_day
-        return len(place.seen.scales) > 1 and have_two_spellings(lambda: self._texts(place))
+        if len(place.seen.scales) <= 1:
+            return False
+        return have_two_spellings(lambda: self._texts(place))
 
     def _texts(self, place: Place) -> Iterator[pa.Array]:
-        for rows in self._batches(is_plain=False):
-            for each in self._decoded(rows).tables:
-                staged = each.columns.get(place.name) if each.place.table == place.table else None
-                if staged is not None:
-                    items = staged.flatten() if pa.types.is_list(staged.type) else staged
-                    yield from (part for sent, part in parts(items) if sent is Sent.TEXT)
+        """Yield the values of a place that were sent as text."""
+        for rows in self._batches(only_extra=False):
+            for new_rows in self._decoded(rows).tables:
+                if new_rows.place.table == place.table and place.name in new_rows.columns:
+                    yield from texts_sent(new_rows.columns[place.name])
 
-    def _batches(self, *, is_plain: bool) -> Iterator[pa.Table]:
-        """Yield rows whose values are read one by one: if plain, those with some in `_extra`."""
+    def _batches(self, *, only_extra: bool) -> Iterator[pa.Table]:
+        """Yield rows whose values are read one by one: all, or those with some in `_extra`."""
         columns = self.earlier.columns(self.table.table)
-        ((least, last),) = self.db.execute(ROW_NUMBERS.format(table=self._rows)).fetchall()
-        size = max(1, VALUES // max(1, len(columns)))
-        conditions = ["history._extra IS NOT NULL"]
-        if not is_plain:
-            names = self.db.execute(f"SELECT * FROM {self._rows} LIMIT 0").description or ()
-            known = {each[0] for each in names}.intersection(columns)
-            conditions += [f"history.{quote_identifier(name)} IS NOT NULL" for name in known]
-            conditions += ["true"] * any(each.is_table for each in self.earlier.places.values())
+        selected = []
+        for name, expression in columns.items():
+            selected.append(f", {expression} AS {quote_identifier(name)}")
         query = SELECT_ROWS.format(
             key=self.table.key,
             indexes="".join(f"history.{name}, " for name in self.table.indexes),
-            columns="".join(f", {each} AS {quote_identifier(n)}" for n, each in columns.items()),
-            table=self._rows,
-            condition=" OR ".join(conditions),
+            columns="".join(selected),
+            table=self._history,
+            condition=self._condition(columns, only_extra=only_extra),
         )
-        for first in range(least, last + 1, size):
+        ((least, last),) = self.db.execute(ROW_NUMBERS.format(table=self._history)).fetchall()
+        rows_at_once = max(1, VALUES_AT_ONCE // max(1, len(columns)))
+        for first in range(least, last + 1, rows_at_once):
             stop.raise_if_requested()
-            rows = self.db.execute(query, {"first": first, "end": first + size}).to_arrow_table()
-            if is_plain:
-                has_left = map(self._has_left, rows["_extra"].to_pylist())
-                rows = rows.filter(pa.array(has_left, pa.bool_()))
+            terms = {"first": first, "end": first + rows_at_once}
+            rows = self.db.execute(query, terms).to_arrow_table()
+            if only_extra:
+                has_values = map(self._has_values, rows["_extra"].to_pylist())
+                rows = rows.filter(pa.array(has_values, pa.bool_()))
             if len(rows):
                 yield rows.combine_chunks()
 
-    def _has_left(self, extra: str | None) -> bool:
-        return extra is not None and isinstance(self.earlier.left(json.loads(extra)), dict)
+    def _condition(self, columns: Mapping[str, str], *, only_extra: bool) -> str:
+        """Return the condition of rows that may have a value."""
+        names = ["_extra"]
+        if not only_extra:
+            if any(place.is_table for place in self.earlier.places.values()):
+                return "true"
+            names += columns
+        return " OR ".join(f"history.{quote_identifier(name)} IS NOT NULL" for name in names)
+
+    def _has_values(self, extra: str | None) -> bool:
+        """Return whether the text of `_extra` of a row has values of the object."""
+        return isinstance(self.earlier.in_extra(extra), dict)
 
     def _decoded(self, rows: pa.Table) -> Batch:
         """Return rows of the new tables, made of the values of some rows."""
         batch = Batch(self.schema)
         indexes = [rows[name].to_numpy() for name in self.table.indexes]
-        around = Rows(self.table, np.arange(len(rows)), indexes)
+        around = TableRows(self.table, np.arange(len(rows)), indexes)
         batch.add_at(around, self.path, self.earlier.read(rows))
         return batch
 
@@ -259,30 +293,34 @@ class _Conversion:
         history = f"history.{quote_identifier(table.table)}"
         indexes = ", ".join(f"{name} BIGINT" for name in table.indexes)
         self.db.execute(CREATE_CHILDREN.format(history=history, indexes=indexes))
-        for (owner, name), of_type in self.schema.types.items():
+        for (owner, name), column_type in self.schema.types.items():
             if owner == table.table:
                 column = quote_identifier(name)
-                self.db.execute(ADD_COLUMN.format(history=history, column=column, type=of_type))
+                add = ADD_COLUMN.format(history=history, column=column, type=column_type)
+                self.db.execute(add)
 
     def _insert(self, rows: pa.Table) -> None:
         """Insert rows of the new tables, and note what is left of `_extra` of the rows."""
         position = pa.array(range(len(rows)), pa.int64())
         keys = rows[self.table.key].combine_chunks()
         index = pa.RecordBatch.from_pydict({"_position": position, "_key": keys})
-        for each in self._decoded(rows).tables:
-            places = {at.name: at for at in self.schema.places.values() if at.name}
-            places = {name: at for name, at in places.items() if at.table == each.place.table}
-            found = store_rows(places, each.to_arrow(index), self.counts, self.counts)
-            positions = found.pop("_position")
-            about = {name: rows[name].combine_chunks().take(positions) for name in ABOUT}
-            self._run(INSERT, pa.table(found | about), each.place.table)
-        extras = [self._without(text) for text in rows["_extra"].to_pylist()]
+        # A move is no load: what its columns do not take is in no finding.
+        counts = Counter[Path]()
+        for new_rows in self._decoded(rows).tables:
+            table = new_rows.place.table
+            places = self.schema.columns_of(table)
+            columns = store_rows(places, new_rows.to_arrow(index), counts, counts)
+            positions = columns.pop("_position")
+            for name in FROM_ROW:
+                columns[name] = rows[name].combine_chunks().take(positions)
+            self._run(INSERT, pa.table(columns), table)
+        extras = [self._without_values(text) for text in rows["_extra"].to_pylist()]
         done = pa.table({"_number": rows["_number"], "_extra": pa.array(extras, pa.string())})
         self._run(INSERT_DONE, done)
 
-    def _without(self, text: str | None) -> str | None:
+    def _without_values(self, text: str | None) -> str | None:
         """Return the text of `_extra` without what moves."""
-        if text is None or not self._has_left(text):
+        if text is None or not self._has_values(text):
             return text
         extra = json.loads(text)
         remove(extra, self.path[len(self.table.path) :])
@@ -295,9 +333,13 @@ class _Conversion:
 
     def _rewrite(self) -> None:
         """Make the table of the rows again, without the columns that moved."""
-        columns = self.earlier.columns(self.table.table)
-        for place in self.earlier.places.values():
-            if place.kind is Kind.TIME and place.table == self.table.table:
-                columns[f"{place.name}__offset"] = ""
-        without = f"EXCLUDE ({', '.join(map(quote_identifier, columns))})" if columns else ""
-        self.db.execute(REWRITE.format(table=self._rows, without=without))
+        moved = [*self.earlier.columns(self.table.table)]
+        moved += [
+            f"{place.name}__offset"
+            for place in self.earlier.places.values()
+            if place.kind is Kind.TIME and place.table == self.table.table
+        ]
+        without = ""
+        if moved:
+            without = f"EXCLUDE ({', '.join(map(quote_identifier, moved))})"
+        self.db.execute(REWRITE.format(table=self._history, without=without))

@@ -3,59 +3,73 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
-MOST_COLUMNS: Final = 500  # of a stream
-MANY_NAMES: Final = 100  # that an object below the record has at most, unless they never grow
-MAP_NAME: Final = "_name"  # of a row of a map; no column of data begins with _
-MAP_VALUE: Final = "value"
-Path: TypeAlias = tuple[str | None, ...]
-"""Names of members from the record inwards; None stands for the items of a list.
+from pipelines.load.paths import Path
 
-A map, an object whose names are data, is stored as a list of items with a name and a value.
-"""
+# Columns of a stream. An object with a name for each day took all of them, so that period and
+# amount had none (docs/decisions.md, "Names that are data").
+MOST_COLUMNS: Final = 500
+# Names that an object below the record has at most, unless they never grow.
+MANY_NAMES: Final = 100
 
 
 @dataclass
-class Names:
+class RefusedNames:
     """The names of members that have no column because the stream has too many, by object."""
 
-    refused: dict[Path, set[str | None]] = field(default_factory=lambda: defaultdict(set))
+    by_object: dict[Path, set[str | None]] = field(default_factory=lambda: defaultdict(set))
 
     def refuse(self, path: Path, values: Iterable[Any]) -> None:
         """Note the path of values that have no column."""
         self._add(path[:-1], [path[-1]])
-        for each in values:
-            if type(each) is dict:
-                self._add(path, each)
+        for value in values:
+            if type(value) is dict:
+                self._add(path, value)
 
     def _add(self, outer: Path, names: Iterable[str | None]) -> None:
-        found = self.refused[outer]
-        if len(found) <= MANY_NAMES:  # how many more there are does not matter
-            found.update(names)
+        refused = self.by_object[outer]
+        # More names than this make a map. How many more there are does not matter.
+        if len(refused) <= MANY_NAMES:
+            refused.update(names)
 
-    def crowded(self, members: Mapping[Path, bool]) -> Path | None:
+    def object_with_most(self, members: Mapping[Path, bool]) -> Path | None:
         """Return the object with most names that are data, or the outermost such one around it.
 
         `members` are the paths of members that have columns; whether each is new in this scan.
         """
-        counts, known, new = Counter[Path](), set[Path](), set[Path]()
-        for path, is_new in members.items():
-            counts[path[:-1]] += 1
-            (new if is_new else known).add(path[:-1])
-        for outer, names in self.refused.items():
-            if outer and outer[-1] is not None:
-                counts[outer] += len(names)
-                new.add(outer)
-        grown = [each for each in counts if self.refused or (each in known and each in new)]
-        many = [each for each in grown if counts[each] > MANY_NAMES]
-        most = max(many, key=lambda each: counts[each], default=None)
-        if most is None:
+        counts = self._count_names(members)
+        large = [outer for outer, count in counts.items() if count > MANY_NAMES]
+        # Many names that never grow are fields of one thing. But where no column is left, the
+        # object with most names takes them from fields.
+        if not self.by_object:
+            growing = _growing_objects(members)
+            large = [outer for outer in large if outer in growing]
+        if not large:
             return None
-        return min((each for each in many if most[: len(each)] == each), key=len)
+        most = max(large, key=counts.__getitem__)
+        around = [outer for outer in large if most[: len(outer)] == outer]
+        return min(around, key=len)
 
-    def copy(self) -> "Names":
+    def _count_names(self, members: Iterable[Path]) -> Counter[Path]:
+        """Count names with and without a column, by object."""
+        counts = Counter(path[:-1] for path in members)
+        for outer, names in self.by_object.items():
+            is_record_or_item = not outer or outer[-1] is None
+            if not is_record_or_item:
+                counts[outer] += len(names)
+        return counts
+
+    def copy(self) -> "RefusedNames":
         """Return a copy that shares nothing."""
-        copy = Names()
-        copy.refused.update((outer, {*names}) for outer, names in self.refused.items())
+        copy = RefusedNames()
+        for outer, names in self.by_object.items():
+            copy.by_object[outer] = {*names}
         return copy
+
+
+def _growing_objects(members: Mapping[Path, bool]) -> set[Path]:
+    """Return the objects of which some members were known before and others are new."""
+    has_known = {path[:-1] for path, is_new in members.items() if not is_new}
+    has_new = {path[:-1] for path, is_new in members.items() if is_new}
+    return has_known & has_new

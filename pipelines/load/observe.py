@@ -1,9 +1,11 @@
 """What the values of a place are: which kinds of column take them, and how wide the numbers are.
 
-Here: what a scan's values say about the type of their column. Not here: the decision, in
-`schema.py`, and how a value becomes what the column holds, in `store.py`.
+Here: what a scan's values say about the type of their column, each by itself. Not here: what all of
+them together say (`whole_column.py`), the decision (`place.py`), and how a value becomes what the
+column holds (`store.py`).
 """
 
+from decimal import Decimal
 from enum import IntEnum
 from typing import Final
 
@@ -20,8 +22,7 @@ from pipelines.core.parse import (
     parse_number,
     parse_time,
 )
-from pipelines.load.records import SCALE, nearest, scale_of, shortest, unpadded
-from pipelines.load.schema import (
+from pipelines.load.place import (
     DIGITS,
     HIGHEST,
     INTEGER_DIGITS,
@@ -30,6 +31,7 @@ from pipelines.load.schema import (
     Place,
     Seen,
 )
+from pipelines.load.records import SCALE, nearest, scale_of, shortest, unpadded
 from pipelines.load.values import Sent, parts
 
 PATTERNS: Final = {
@@ -39,7 +41,8 @@ PATTERNS: Final = {
 }
 BOUNDS: Final = {Kind.DATE: DAY_BOUNDS, Kind.TIME: TIME_BOUNDS}
 BITS: Final = {"0", "1"}
-KINDS: Final = {  # which the values of a column tell, once its kind is settled
+# What is asked of new values of a column whose kind is settled. Days may become times.
+KINDS_TO_TRY: Final = {
     Kind.BOOLEAN: (Kind.BOOLEAN,),
     Kind.INTEGER: (Kind.DECIMAL,),
     Kind.DECIMAL: (Kind.DECIMAL,),
@@ -59,16 +62,20 @@ class Fit(IntEnum):
 def observe(place: Place, staged: pa.Array) -> None:
     """Note in a place what staged values are."""
     if place.declared is not None:
-        place.seen.odd.update(PATTERNS)
-        place.seen.odd.add(Kind.BOOLEAN)
+        # A declared type is spelled in ways that Arrow does not know, such as 007 or an epoch.
+        place.seen.one_by_one.update({Kind.BOOLEAN, *PATTERNS})
     if place.kind is Kind.TEXT and not place.candidates:
         return
     for sent, part in parts(staged):
-        kinds = place.candidates or KINDS.get(place.kind, ())
-        fits = {kind: _fit(place, kind, sent, part) for kind in kinds}
-        place.seen.odd.update(kind for kind, fit in fits.items() if fit is not Fit.PLAIN)
+        fitting = []
+        for kind in place.candidates or KINDS_TO_TRY.get(place.kind, ()):
+            fit = _fit(place, kind, sent, part)
+            if fit is not Fit.PLAIN:
+                place.seen.one_by_one.add(kind)
+            if fit is not Fit.NO:
+                fitting.append(kind)
         if place.candidates:
-            place.candidates = tuple(kind for kind, fit in fits.items() if fit is not Fit.NO)
+            place.candidates = tuple(fitting)
 
 
 def _fit(place: Place, kind: Kind, sent: Sent, part: pa.Array) -> Fit:
@@ -78,34 +85,37 @@ def _fit(place: Place, kind: Kind, sent: Sent, part: pa.Array) -> Fit:
         return Fit.PLAIN if kind is Kind.BOOLEAN else Fit.NO
     if sent is Sent.NUMBER:
         place.seen.shown.add(Kind.DECIMAL)
-    find = FITS.get((sent, kind))
-    return Fit.NO if find is None else find(place, part, sent)
+    if (sent, kind) not in FITS:
+        return Fit.NO
+    return FITS[sent, kind](place, part, sent)
 
 
 def _fit_bits(_place: Place, numbers: pa.Array, _sent: Sent) -> Fit:
-    bits = {*pc.unique(numbers.cast(pa.string())).to_pylist()}
-    return Fit.SLOW if bits <= BITS else Fit.NO
+    """Return how a column of booleans takes numbers: only 0 and 1."""
+    spellings = {*pc.unique(numbers.cast(pa.string())).to_pylist()}
+    return Fit.SLOW if spellings <= BITS else Fit.NO
 
 
 def _fit_numbers(place: Place, texts: pa.Array, sent: Sent) -> Fit:
     """Return how a column of numbers takes numbers, or texts; note how wide the numbers are."""
     if pa.types.is_integer(texts.type):
-        ends = pc.min_max(texts).as_py().values()
-        _note_width(place.seen, max(len(str(abs(each))) for each in ends), 0)
+        ends = pc.min_max(texts).as_py()
+        largest = max(abs(ends["min"]), abs(ends["max"]))
+        _note_width(place.seen, len(str(largest)), 0)
         return Fit.PLAIN
     if _are_plain_numbers(place, texts, sent):
         return Fit.PLAIN
     fit = Fit.SLOW
-    spelled = texts.to_pylist()
-    if place.declared is not None:
-        spelled = [unpadded(text) for text in spelled]
-    for text in spelled:
-        if parse_number(text) is not None:
-            _note_number(place, text, sent)
-        elif place.candidates:
-            return Fit.NO
-        else:
-            fit = Fit.NO
+    for text in texts.to_pylist():
+        spelled = text if place.declared is None else unpadded(text)
+        number = parse_number(spelled)
+        if number is not None:
+            _note_number(place, number, has_exponent="e" in spelled.lower(), sent=sent)
+            continue
+        fit = Fit.NO
+        if place.candidates:
+            # The kind is no candidate any more: what else the values show does not matter.
+            break
     return fit
 
 
@@ -113,46 +123,53 @@ def _are_plain_numbers(place: Place, texts: pa.Array, sent: Sent) -> bool:
     """Return whether no text needs a second look; if so, note the widths of their numbers."""
     if not pc.all(pc.match_substring_regex(texts, PATTERNS[Kind.DECIMAL])).as_py():
         return False
-    unsigned = pc.utf8_ltrim(texts, "-")
-    lengths = pc.binary_length(unsigned)
-    points = pc.find_substring(unsigned, ".")
-    whole = pc.if_else(pc.less(points, 0), lengths, points)
-    digits = pc.max(whole).as_py()
-    scales = pc.max_element_wise(pc.subtract(pc.subtract(lengths, whole), 1), 0)
+    digits, scales = digits_and_scales(texts)
+    most_digits = pc.max(digits).as_py()
     ends = pc.min_max(scales).as_py()
-    if digits >= INTEGER_DIGITS or ends["max"] > SCALE:
+    if most_digits >= INTEGER_DIGITS or ends["max"] > SCALE:
         return False
-    _note_width(place.seen, digits, ends["max"])
+    _note_width(place.seen, most_digits, ends["max"])
     if sent is Sent.TEXT:
         place.seen.scales.update(ends.values())
         _note_point(place, ends["max"])
     return True
 
 
-def _note_number(place: Place, text: str, sent: Sent) -> None:
+def digits_and_scales(texts: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Return how many digits plain numbers have before the point, and behind it."""
+    unsigned = pc.utf8_ltrim(texts, "-")
+    lengths = pc.binary_length(unsigned)
+    points = pc.find_substring(unsigned, ".")
+    digits = pc.if_else(pc.less(points, 0), lengths, points)
+    behind = pc.subtract(pc.subtract(lengths, digits), 1)
+    return digits, pc.max_element_wise(behind, 0)
+
+
+def _note_number(place: Place, number: Decimal, *, has_exponent: bool, sent: Sent) -> None:
     """Note the width of one number, if any column of numbers can hold it."""
     seen = place.seen
-    number = parse_number(text)
-    has_exponent = "e" in text.lower()
-    if number is None:
-        return
     fitting = nearest(number)
     if scale_of(fitting) + max(0, fitting.adjusted() + 1) > DIGITS:
         fitting = shortest(fitting)
     scale = scale_of(fitting)
     digits = fitting.adjusted() + 1 if fitting else 0
     if sent is Sent.TEXT:
-        seen.scales.update((-1, scale))  # more than one: two texts may spell one number
+        # Of numbers that are looked at one by one, some spell the same: 1e1 and 10. So that there
+        # is more than one scale, and they are compared, add one that no number has.
+        seen.scales.update({-1, scale})
+        if has_exponent:
+            seen.has_exponent = True
+    if scale + digits > DIGITS:
+        return
     if sent is Sent.TEXT and has_exponent:
-        seen.has_exponent = True
-        if scale + digits <= DIGITS:
-            seen.exponent_digits = max(seen.exponent_digits, digits)
-            seen.exponent_scale = max(seen.exponent_scale, scale)
-    elif scale + digits <= DIGITS:
-        _note_width(seen, digits, scale)
-        seen.has_long = seen.has_long or not LOWEST <= fitting <= HIGHEST
-        if sent is Sent.TEXT:
-            _note_point(place, scale)
+        seen.exponent_digits = max(seen.exponent_digits, digits)
+        seen.exponent_scale = max(seen.exponent_scale, scale)
+        return
+    _note_width(seen, digits, scale)
+    if not LOWEST <= fitting <= HIGHEST:
+        seen.has_long = True
+    if sent is Sent.TEXT:
+        _note_point(place, scale)
 
 
 def _note_width(seen: Seen, digits: int, scale: int) -> None:
@@ -168,18 +185,20 @@ def _note_point(place: Place, scale: int) -> None:
 
 def matches(texts: pa.Array, kind: Kind) -> pa.Array:
     """Return which texts spell a value of a kind in its usual way."""
-    found = pc.match_substring_regex(texts, PATTERNS[kind])
+    is_match = pc.match_substring_regex(texts, PATTERNS[kind])
     if kind in BOUNDS:
         first, end = BOUNDS[kind]
-        found = pc.and_(found, pc.and_(pc.greater_equal(texts, first), pc.less(texts, end)))
-    return found
+        is_in_bounds = pc.and_(pc.greater_equal(texts, first), pc.less(texts, end))
+        is_match = pc.and_(is_match, is_in_bounds)
+    return is_match
 
 
 def _fit_days(place: Place, texts: pa.Array, _sent: Sent) -> Fit:
-    found = matches(texts, Kind.DATE)
-    if pc.any(found).as_py():
+    """Return how a column of days takes texts."""
+    is_day = matches(texts, Kind.DATE)
+    if pc.any(is_day).as_py():
         place.seen.shown.add(Kind.DATE)
-    return Fit.PLAIN if pc.all(found).as_py() else Fit.NO
+    return Fit.PLAIN if pc.all(is_day).as_py() else Fit.NO
 
 
 def _fit_times(place: Place, texts: pa.Array, _sent: Sent) -> Fit:
@@ -192,11 +211,15 @@ def _fit_times(place: Place, texts: pa.Array, _sent: Sent) -> Fit:
     for text in texts.to_pylist():
         if parse_time(text) is not None:
             seen.shown.add(Kind.TIME)
-        elif parse_day(text) is None or not in_time_bounds(text):
-            seen.has_extreme_day = seen.has_extreme_day or parse_day(text) is not None
-            fit = Fit.NO
-            if place.candidates and not seen.has_extreme_day:
-                break
+            continue
+        is_day = parse_day(text) is not None
+        if is_day and in_time_bounds(text):
+            continue
+        fit = Fit.NO
+        if is_day:
+            seen.has_extreme_day = True
+        if place.candidates and not seen.has_extreme_day:
+            break
     return fit
 
 

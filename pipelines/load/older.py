@@ -1,4 +1,7 @@
-"""Brings rows that were loaded by other rules up to the rules and declared types of now."""
+"""Brings rows that were loaded by other rules up to the rules and declared types of now.
+
+Here: which streams have such rows. Not here: how their rows are read again (`reread.py`).
+"""
 
 from collections.abc import Mapping
 
@@ -7,8 +10,10 @@ import duckdb
 from pipelines.config.settings import Stream
 from pipelines.config.types import DeclaredType
 from pipelines.load.history import create_views
+from pipelines.load.paths import field_of
 from pipelines.load.reread import read_again
-from pipelines.load.schema import Schema, field_of, read_places, write_schema
+from pipelines.load.schema import Schema
+from pipelines.load.schema_table import read_places, write_schema
 
 HAS_COLUMNS = """
 SELECT count(*) FROM duckdb_tables() AS tables
@@ -42,7 +47,7 @@ def read_older_rows(
             db.begin()
             read_again(db, schema, wanted)
             write_schema(db, schema)
-            for table in [each for each in schema.places.values() if each.is_table]:
+            for table in schema.tables:
                 create_views(db, schema, table)
                 tables.add(table.table)
             db.commit()
@@ -50,13 +55,21 @@ def read_older_rows(
 
 
 def _applied_types(schema: Schema) -> dict[str, DeclaredType]:
-    places = schema.places.values()
-    return {field_of(each.path): each.declared for each in places if each.declared is not None}
+    """Return the declared types that columns have already, by field."""
+    applied = {}
+    for place in schema.places.values():
+        if place.declared is not None:
+            applied[field_of(place.path)] = place.declared
+    return applied
 
 
 def _wanted_types(schema: Schema, stream: Stream | None) -> dict[str, DeclaredType]:
-    """Return the types that settings declare for columns of single values."""
+    """Return the types that settings declare for columns of single values, by field."""
     if stream is None:
         return {}
-    scalars = {field_of(path) for path, place in schema.places.items() if place.is_scalar}
-    return {field: kind for field, kind in stream.types.items() if field in scalars}
+    wanted = {}
+    for path, place in schema.places.items():
+        field = field_of(path)
+        if place.is_scalar and field in stream.types:
+            wanted[field] = stream.types[field]
+    return wanted

@@ -1,11 +1,14 @@
-"""Reads the rows of a scan that are not current already, and keeps them in an Arrow file."""
+"""Reads the rows of a scan that are not current already, and keeps them in an Arrow file.
+
+Here: which records of a scan are read, kept, or put in quarantine. Not here: how a record becomes
+columns (`decode.py`), and what the kept rows change (`delta.py`).
+"""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import compress, repeat, starmap
-from operator import attrgetter
 from typing import IO, Any
 
 import numpy as np
@@ -17,10 +20,11 @@ from pipelines.archive.scan_file import SealedScan
 from pipelines.core import stop
 from pipelines.core.completeness import Ranges
 from pipelines.core.key import key_fields
-from pipelines.load.decode import Batch, add_to_extras
-from pipelines.load.names import Path
+from pipelines.load.decode import Batch, TableRows, add_to_extras
+from pipelines.load.paths import Path
+from pipelines.load.place import Place
 from pipelines.load.records import (
-    ODD,
+    DECODE_ERRORS,
     UnusableRecord,
     count_members,
     decode,
@@ -28,20 +32,31 @@ from pipelines.load.records import (
     read_record,
     record_key,
 )
-from pipelines.load.schema import Place, Schema
+from pipelines.load.schema import Schema
 from pipelines.load.store import to_stored
-from pipelines.load.target import Row, request_row
-from pipelines.load.values import Sent, parts
+from pipelines.load.target import RawRecord, request_row
+from pipelines.load.values import texts_sent
 
-pa.set_memory_pool(pa.system_memory_pool())  # others keep what is freed: 100 MB more for a million
+# Arrow's other pools keep what is freed: 100 MB more for a million records.
+pa.set_memory_pool(pa.system_memory_pool())
 
-GROUP_BYTES = 2_000_000  # of records that are decoded in one call
-GROUPS_STORED = 5  # that are inserted by one statement
+# Bytes of records that are decoded in one call.
+GROUP_BYTES = 2_000_000
+# Groups that are inserted by one statement. Larger ones exceed memory_limit: one INSERT of a
+# million rows from Arrow took 650 MB with a limit of 128 MB.
+GROUPS_STORED = 5
 NO_KEY = "Its key `{}` is missing, or neither text nor a number."
 CONFLICT = "Another record of the scan has the same key and other content."
-NUMBERS = {"_digest": pa.uint64(), "_page": pa.int32(), "_row": pa.int32()}
 # `_position` is the number of a record in the stage; only staged tables have it.
-INDEX = pa.schema({"_position": pa.int64(), "_key": pa.string(), **NUMBERS})
+INDEX = pa.schema(
+    {
+        "_position": pa.int64(),
+        "_key": pa.string(),
+        "_digest": pa.uint64(),
+        "_page": pa.int32(),
+        "_row": pa.int32(),
+    }
+)
 
 
 @dataclass
@@ -50,8 +65,8 @@ class Stage:
 
     `current` is sorted; `is_seen` says which of it the scan has. The rows are in `file`. `left`
     counts by path the values that have no column; `lost` and `rounded` those that their column does
-    not take, or not exactly. `requests` are rows of meta.requests. With
-    `has_new_key`, no row is current: what is loaded has other keys.
+    not take, or not exactly. `requests` are rows of meta.requests. With `has_new_key`, no row is
+    current: what is loaded has other keys.
     """
 
     scan: SealedScan
@@ -59,7 +74,7 @@ class Stage:
     current: Digests
     file: IO[bytes]
     has_new_key: bool
-    quarantined: list[Row] = field(default_factory=list)
+    quarantined: list[RawRecord] = field(default_factory=list)
     left: Counter[Path] = field(default_factory=Counter)
     lost: Counter[Path] = field(default_factory=Counter)
     rounded: Counter[Path] = field(default_factory=Counter)
@@ -69,9 +84,11 @@ class Stage:
         self.is_seen = np.zeros(len(self.current), np.bool_)
         self._key = self.scan.completeness.traits.key
         self._fields = key_fields(self._key)
+        # How many records without a key there are of each digest.
         self._equal: Counter[int] = Counter()
         self._index: list[pa.RecordBatch] = []
-        self._tables: dict[Path, list[int]] = {}  # their positions in the file
+        # Where rows of each table begin in the file.
+        self._starts: dict[Path, list[int]] = {}
 
     @property
     def rows(self) -> int:
@@ -93,7 +110,7 @@ class Stage:
     @property
     def keyless(self) -> int:
         """The number of records in quarantine of which nobody can tell the key."""
-        return sum(each.key is None for each in self.quarantined)
+        return sum(record.key is None for record in self.quarantined)
 
     def read(self) -> None:
         """Read all pages, or as many as show that an object has names that are data.
@@ -101,38 +118,44 @@ class Stage:
         Raises ArchiveDamaged, ValueError.
         Of conflicting copies, the one that is current stays; the others go to quarantine.
         """
-        group, size = list[Row](), 0
+        group = list[RawRecord]()
+        size = 0
         for page in self.scan.exchanges():
             stop.raise_if_requested()
             self.requests.append(request_row(self.scan, page))
-            for each in self._new_rows(page, self.scan.completeness.used):
-                group.append(each)
-                size += len(each.raw)
-            for each in self._new_rows(page, self.scan.completeness.conflicting):
-                self._refuse(each, CONFLICT)
+            for record in self._new_records(page, self.scan.completeness.used):
+                group.append(record)
+                size += len(record.raw)
+            for record in self._new_records(page, self.scan.completeness.conflicting):
+                self._refuse(record, CONFLICT)
             if size >= GROUP_BYTES:
                 self._decode(group)
-                group, size = [], 0
-                if self.schema.crowded():
+                group = []
+                size = 0
+                if self.schema.next_map():
                     return
         self._decode(group)
 
-    def _new_rows(self, page: Exchange, rows: dict[int, Ranges]) -> Iterable[Row]:
+    def _new_records(self, page: Exchange, rows: dict[int, Ranges]) -> Iterable[RawRecord]:
         """Return the records that are not current, and remember which current rows are seen."""
-        numbers = [n for first, end in rows.get(page.page, ()) for n in range(first, end)]
+        numbers = list[int]()
+        for first, end in rows.get(page.page, ()):
+            numbers += range(first, end)
         if not numbers:
             return ()
         digests, keys = self._identify(page.digests()[numbers])
         is_new = np.ones(len(numbers), np.bool_)
         if len(self.current) and not self.has_new_key:
-            places = np.minimum(np.searchsorted(self.current, digests), len(self.current) - 1)
-            is_new = self.current[places] != digests
-            self.is_seen[places[~is_new]] = True
+            last = len(self.current) - 1
+            positions = np.minimum(np.searchsorted(self.current, digests), last)
+            is_new = self.current[positions] != digests
+            self.is_seen[positions[~is_new]] = True
+        # Of an unchanged list, no page gets further: its records are not looked at.
         if not is_new.any():
             return ()
         raws = map(page.records().__getitem__, numbers)
-        found = zip(keys, digests.tolist(), repeat(page.page), numbers, raws)
-        return starmap(Row, compress(found, is_new.tolist()))
+        columns = zip(keys, digests.tolist(), repeat(page.page), numbers, raws)
+        return starmap(RawRecord, compress(columns, is_new.tolist()))
 
     def _identify(self, digests: Digests) -> tuple[Digests, Iterable[str | None]]:
         """Return digests and, without a key, what identifies the rows instead.
@@ -142,86 +165,107 @@ class Stage:
         if self._key is not None:
             return digests, repeat(None)
         keys = []
-        for at, digest in enumerate(digests.tolist()):
+        for i, digest in enumerate(digests.tolist()):
             self._equal[digest] += 1
             number = self._equal[digest]
-            keys.append(f"{digest:016x}#{number}")
+            key = f"{digest:016x}#{number}"
+            keys.append(key)
             if number > 1:
-                digests[at] = int.from_bytes(join_digests([keys[-1].encode()]))
+                digests[i] = int.from_bytes(join_digests([key.encode()]))
         return digests, keys
 
-    def _decode(self, group: Sequence[Row]) -> None:
-        """Decode records and append them to the file; what is not usable goes to quarantine."""
-        raws, schema, refused = [row.raw for row in group], self.schema, len(self.quarantined)
-        places = {path: place.copy() for path, place in schema.places.items()}
-        overflows, shapes, names = schema.overflows, schema.shapes.copy(), schema.names.copy()
-        is_odd, batch = True, Batch(schema)
-        with suppress(*ODD):
-            rows = self._add(batch, group, [*map(decode, raws)])
-            is_odd = not batch.has_all(raws)
-        if is_odd:  # begin again, and examine each record
-            schema.places, schema.overflows, schema.shapes = places, overflows, shapes
-            schema.names = names
-            batch = Batch(schema)
-            del self.quarantined[refused:]
-            rows = self._add(batch, group, [*map(read_record, raws)])
+    def _decode(self, group: Sequence[RawRecord]) -> None:
+        """Decode records and append them to the file; what is not usable goes to quarantine.
+
+        All are decoded in one call of C for each step. If one of them is not usable, or has a name
+        twice, what the call did is undone, and each record is examined.
+        """
+        raws = [record.raw for record in group]
+        before = self.schema.snapshot()
+        quarantined_before = len(self.quarantined)
+        batch = Batch(self.schema)
+        is_usable = False
+        with suppress(*DECODE_ERRORS):
+            staged = self._add(batch, group, [*map(decode, raws)])
+            is_usable = batch.has_all(raws)
+        if not is_usable:
+            self.schema.restore(before)
+            del self.quarantined[quarantined_before:]
+            batch = Batch(self.schema)
+            staged = self._add(batch, group, [*map(read_record, raws)])
         self.left.update(batch.left)
-        columns: dict[str, Any] = {"_position": range(self.rows, self.rows + len(rows))}
-        columns |= {name: [*map(attrgetter(name[1:]), rows)] for name in INDEX.names[1:]}
-        self._index.append(pa.RecordBatch.from_pydict(columns, INDEX))
-        for table in batch.tables:
-            if found := table.to_arrow(self._index[-1]):
-                self._tables.setdefault(table.place.path, []).append(self.file.tell())
-                with pa.ipc.new_stream(self.file, found.schema) as writer:
-                    writer.write_batch(found)
+        index = _index_of(staged, first_position=self.rows)
+        self._index.append(index)
+        for rows in batch.tables:
+            self._append(rows, index)
 
-    def _add(self, batch: Batch, group: Sequence[Row], records: Sequence[Any]) -> list[Row]:
-        """Add records to a batch; return the rows of those that are usable."""
-        rows, usable = [], []
-        for row, record in zip(group, records, strict=True):
-            if isinstance(record, UnusableRecord):
-                self._refuse(row, str(record))
-            elif (key := row.key or record_key(record, self._fields)) is None:
-                batch.members += count_members([record])
-                self._refuse(row, NO_KEY.format(self._key))
-            else:
-                row.key = key
-                rows.append(row)
-                usable.append(record)
-        batch.add(usable)
-        return rows
+    def _append(self, table_rows: TableRows, index: pa.RecordBatch) -> None:
+        """Append rows of a table to the file."""
+        rows = table_rows.to_arrow(index)
+        if not len(rows):
+            return
+        self._starts.setdefault(table_rows.place.path, []).append(self.file.tell())
+        with pa.ipc.new_stream(self.file, rows.schema) as writer:
+            writer.write_batch(rows)
 
-    def _refuse(self, row: Row, reason: str) -> None:
-        row.key = None if self._key is None else read_key(row.raw, self._key)
+    def _add(
+        self, batch: Batch, group: Sequence[RawRecord], contents: Sequence[Any]
+    ) -> list[RawRecord]:
+        """Add the contents of records to a batch; return the records that are usable."""
+        usable = []
+        usable_contents = []
+        for record, content in zip(group, contents, strict=True):
+            if isinstance(content, UnusableRecord):
+                self._refuse(record, str(content))
+                continue
+            key = record.key or record_key(content, self._fields)
+            if key is None:
+                batch.members += count_members([content])
+                self._refuse(record, NO_KEY.format(self._key))
+                continue
+            record.key = key
+            usable.append(record)
+            usable_contents.append(content)
+        batch.add(usable_contents)
+        return usable
+
+    def _refuse(self, record: RawRecord, reason: str) -> None:
+        """Put a record in quarantine."""
+        record.key = None
+        if self._key is not None:
+            record.key = read_key(record.raw, self._key)
+        record.reason = reason
         # Whoever read the list sets records without a key aside with the conflicting ones.
-        lacks_key = row.key is None and reason == CONFLICT
-        row.reason = NO_KEY.format(self._key) if lacks_key else reason
-        self.quarantined.append(row)
+        if record.key is None and reason == CONFLICT:
+            record.reason = NO_KEY.format(self._key)
+        self.quarantined.append(record)
 
     def quarantine_conflicts(self, conflicts: Collection[tuple[int, int]]) -> None:
         """Put staged rows in quarantine, by page and row, whose key another row has."""
-        for page in self.scan.pages() if conflicts else ():
+        if not conflicts:
+            return
+        for page in self.scan.pages():
             for row, raw in enumerate(page.records()):
                 if (page.page, row) in conflicts:
-                    self._refuse(Row(None, 0, page.page, row, raw), CONFLICT)
+                    self._refuse(RawRecord(None, 0, page.page, row, raw), CONFLICT)
 
     def tables(self) -> Iterator[tuple[Place, pa.Table]]:
         """Yield the staged rows by table, as they are stored. Raises ValueError."""
-        for path, starts in self._tables.items():
+        for path, starts in self._starts.items():
             table = self.schema.places[path]
             for first in range(0, len(starts), GROUPS_STORED):
-                parts = [self._stored(table, at) for at in starts[first : first + GROUPS_STORED]]
-                yield table, pa.concat_tables(parts, promote_options="default")
+                groups = starts[first : first + GROUPS_STORED]
+                stored = [self._stored(table, start) for start in groups]
+                yield table, pa.concat_tables(stored, promote_options="default")
 
     def _stored(self, table: Place, start: int) -> pa.Table:
         """Return the rows of a table that are at a position in the file."""
-        places = self.schema.places.values()
-        known = {each.name: each for each in places if each.table == table.table}
         rows = self._read(start)
-        found = store_rows(known, rows, self.lost, self.rounded)
+        places = self.schema.columns_of(table.table)
+        columns = store_rows(places, rows, self.lost, self.rounded)
         if not table.path:
-            found["_scan_id"] = pa.repeat(self.scan.scan_id, len(rows))
-        return pa.table(found)
+            columns["_scan_id"] = pa.repeat(self.scan.scan_id, len(rows))
+        return pa.table(columns)
 
     def _read(self, start: int) -> pa.RecordBatch:
         """Return the staged rows at a position in the file."""
@@ -230,14 +274,25 @@ class Stage:
 
     def texts(self, place: Place) -> Iterator[pa.Array]:
         """Yield the staged texts of a place, without what was no text."""
-        tables = [each for each in self.schema.places.values() if each.is_table]
-        table = next(each for each in tables if each.table == place.table)
-        for start in self._tables.get(table.path, ()):
-            rows = self._read(start)
-            if place.name in rows.schema.names:
-                array = rows.column(place.name)
-                items = array.flatten() if pa.types.is_list(array.type) else array
-                yield from (part for sent, part in parts(items) if sent is Sent.TEXT)
+        for table in self.schema.tables:
+            if table.table != place.table:
+                continue
+            for start in self._starts.get(table.path, ()):
+                rows = self._read(start)
+                if place.name in rows.schema.names:
+                    yield from texts_sent(rows.column(place.name))
+
+
+def _index_of(records: Sequence[RawRecord], first_position: int) -> pa.RecordBatch:
+    """Return the index of records that are staged together."""
+    columns = {
+        "_position": range(first_position, first_position + len(records)),
+        "_key": [record.key for record in records],
+        "_digest": [record.digest for record in records],
+        "_page": [record.page for record in records],
+        "_row": [record.row for record in records],
+    }
+    return pa.RecordBatch.from_pydict(columns, INDEX)
 
 
 def store_rows(
@@ -247,20 +302,21 @@ def store_rows(
 
     Counts by path the values that their column does not take, or not exactly.
     """
-    found: dict[str, pa.Array] = {}
+    columns: dict[str, pa.Array] = {}
     left: dict[int, dict[Path, Any]] = {}
     for name, array in zip(rows.schema.names, rows.columns, strict=True):
         place = places.get(name)
         if place is None:
-            found[name] = array
+            columns[name] = array
             continue
         stored = to_stored(place, array)
-        found |= stored.columns
+        columns |= stored.arrays
         lost[place.path] += len(stored.lost)
         rounded[place.path] += len(stored.rounded)
+        path = place.path_in_row
         for row, value in stored.left():
-            left.setdefault(row, {})[place.of_row] = value
+            left.setdefault(row, {})[path] = value
     if left:
-        extras = found.get("_extra", pa.nulls(len(rows), pa.string()))
-        found["_extra"] = add_to_extras(extras, left)
-    return found
+        extras = columns.get("_extra", pa.nulls(len(rows), pa.string()))
+        columns["_extra"] = add_to_extras(extras, left)
+    return columns

@@ -49,13 +49,29 @@ CREATE TABLE IF NOT EXISTS meta.load_findings (
 )
 """
 CREATE_TABLES = (CREATE_LOADS, CREATE_QUARANTINE, CREATE_REQUESTS, CREATE_FINDINGS)
-NAMES = ("page", "purpose", "status", "sent_at", "received_at", "request_id", "error")
 # What header, proof and result of a load say besides; all else has a column of meta.loads.
-NOT_LOADED = {
-    *("run_id", "path", "actor", "configured_key", "traits", "page_size", "algorithm"),
-    *("base_url", "passes", "format", "used", "conflicting", "erased"),
-    *("cached_seconds", "service_started_at", "service_ended_at", "held", "tables", "findings"),
+OF_HEADER_ONLY = {
+    "actor",
+    "algorithm",
+    "base_url",
+    "configured_key",
+    "format",
+    "page_size",
+    "passes",
+    "path",
+    "run_id",
 }
+OF_PROOF_ONLY = {
+    "cached_seconds",
+    "conflicting",
+    "erased",
+    "service_ended_at",
+    "service_started_at",
+    "traits",
+    "used",
+}
+OF_RESULT_ONLY = {"findings", "held", "tables"}
+NOT_IN_LOADS = OF_HEADER_ONLY | OF_PROOF_ONLY | OF_RESULT_ONLY
 # What a PARTIAL scan did not see stays in quarantine.
 DELETE_QUARANTINE = """
 DELETE FROM quarantine.records
@@ -64,10 +80,11 @@ WHERE records.stream = $stream AND records.connection = $connection
 """
 
 
-class Row(Struct):
-    """A record that is not current. `reason` says why it is in quarantine.
+class RawRecord(Struct):
+    """A record that is not current, as it was sent. `reason` says why it is in quarantine.
 
-    `key` is None before it is read, and where it cannot be read.
+    `page` and `row` say where it is in the scan. `key` is None before it is read, and where it
+    cannot be read.
     """
 
     key: str | None
@@ -97,14 +114,24 @@ class Target:
         stop.raise_if_requested()
         added: pa.Table | None = values.pop("added", None)
         if added is not None:
-            # What is registered stays until the COMMIT: a reader, which is empty by then.
+            # DuckDB keeps what is registered until the COMMIT. A reader is empty by then.
             batches = iter(added.to_batches())
             self.db.register("added", pa.RecordBatchReader.from_batches(added.schema, batches))
-        header = self.scan.header
-        history = f"history.{quote_identifier(table or header.stream)}"
-        values |= {name: getattr(header, name) for name in ("connection", "stream", "scan_id")}
+        history = f"history.{quote_identifier(table or self.scan.header.stream)}"
+        values |= self._names
+        # DuckDB refuses a value that the statement does not ask for.
         bound = {name: value for name, value in values.items() if f"${name}" in query}
         return self.db.execute(query.format(history=history, **values), bound or None)
+
+    @property
+    def _names(self) -> dict[str, str]:
+        """What names the scan and its list in tables of meta."""
+        header = self.scan.header
+        return {
+            "scan_id": header.scan_id,
+            "connection": header.connection,
+            "stream": header.stream,
+        }
 
     def run(self, query: str, table: str | None = None, **values: Any) -> list[tuple[Any, ...]]:
         """Run a statement as `execute` does; return its rows."""
@@ -117,8 +144,10 @@ class Target:
         A column without a value is NULL.
         """
         columns = self.execute(f"SELECT * FROM {table} LIMIT 0").to_arrow_table().schema
-        given = {name for row in rows for name in row}
-        if unknown := sorted(given.difference(columns.names)):
+        given = set[str]().union(*rows)
+        unknown = sorted(given.difference(columns.names))
+        if unknown:
+            # Arrow would drop such values silently.
             raise LookupError(
                 f"Table {table} has no column {', '.join(unknown)} for a value that belongs there"
             )
@@ -127,45 +156,69 @@ class Target:
 
     def write_load(self, counts: dict[str, Any], valid_time: datetime) -> None:
         """Add a row to meta.loads."""
-        header, proof = self.scan.header, self.scan.completeness
-        values = {**asdict(header), **asdict(proof), **counts, "valid_time": valid_time}
-        values |= {"key": proof.traits.key, "sentence": proof.sentence(header.stream)}
-        values["started_at"], values["ended_at"] = proof.span()
-        kept = {name: value for name, value in values.items() if name not in NOT_LOADED}
-        self.insert("meta.loads", [kept])
+        header = self.scan.header
+        proof = self.scan.completeness
+        started_at, ended_at = proof.span()
+        row = {
+            **asdict(header),
+            **asdict(proof),
+            **counts,
+            "valid_time": valid_time,
+            "key": proof.traits.key,
+            "sentence": proof.sentence(header.stream),
+            "started_at": started_at,
+            "ended_at": ended_at,
+        }
+        for name in NOT_IN_LOADS:
+            row.pop(name, None)
+        self.insert("meta.loads", [row])
 
     def write_findings(self, findings: Iterable[Finding]) -> None:
         """Add rows to meta.load_findings."""
-        scan_id = {"scan_id": self.scan.scan_id}
-        self.insert("meta.load_findings", [scan_id | asdict(each) for each in findings])
+        rows = [{"scan_id": self.scan.scan_id, **asdict(finding)} for finding in findings]
+        self.insert("meta.load_findings", rows)
 
-    def write_quarantine(self, records: Iterable[Row]) -> None:
+    def write_quarantine(self, records: Iterable[RawRecord]) -> None:
         """Replace what earlier scans of the list have in quarantine."""
-        header = self.scan.header
-        about = {name: getattr(header, name) for name in ("stream", "connection", "scan_id")}
-        rows = [{**about, **asdict(each)} for each in records]
-        for each in rows:
-            del each["digest"]
-            each["raw"] = each["raw"].decode(errors="replace")
-        complete, raws = self.scan.completeness.complete, [each["raw"] for each in rows]
-        self.run(DELETE_QUARANTINE, complete=complete, raws=raws)
+        rows = []
+        for record in records:
+            row = {
+                **self._names,
+                "page": record.page,
+                "row": record.row,
+                "key": record.key,
+                "reason": record.reason,
+                "raw": record.raw.decode(errors="replace"),
+            }
+            rows.append(row)
+        complete = self.scan.completeness.complete
+        self.run(DELETE_QUARANTINE, complete=complete, raws=[row["raw"] for row in rows])
         self.insert("quarantine.records", rows)
 
 
 def request_row(scan: SealedScan, exchange: Exchange) -> dict[str, Any]:
     """Return a request of a scan as meta.requests has it."""
-    header, body = scan.header, exchange.body
-    used, conflicting = scan.completeness.used, scan.completeness.conflicting
+    used = scan.completeness.used.get(exchange.page, ())
+    conflicting = scan.completeness.conflicting.get(exchange.page, ())
     return {
-        **{name: getattr(header, name) for name in ("scan_id", "connection", "stream")},
-        **{name: getattr(exchange, name) for name in NAMES},
+        "scan_id": scan.header.scan_id,
+        "connection": scan.header.connection,
+        "stream": scan.header.stream,
+        "page": exchange.page,
+        "purpose": exchange.purpose,
         "requested_offset": exchange.offset,
         "requested_limit": exchange.limit,
-        "rows": _count(used.get(exchange.page, ())),
-        "rows_conflicting": _count(conflicting.get(exchange.page, ())),
-        "bytes": None if body is None else len(body),
+        "status": exchange.status,
+        "sent_at": exchange.sent_at,
+        "received_at": exchange.received_at,
+        "request_id": exchange.request_id,
+        "rows": count_rows(used),
+        "rows_conflicting": count_rows(conflicting),
+        "bytes": None if exchange.body is None else len(exchange.body),
+        "error": exchange.error,
     }
 
 
-def _count(rows: Ranges) -> int:
-    return sum(end - first for first, end in rows)
+def count_rows(ranges: Ranges) -> int:
+    """Return how many rows are in ranges of them."""
+    return sum(end - first for first, end in ranges)

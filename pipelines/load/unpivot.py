@@ -7,17 +7,15 @@ Here: objects whose names have columns of single values, by SQL. Not here: lists
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import duckdb
 
 from pipelines.core.text import quote_identifier
-from pipelines.load.names import Path
-from pipelines.load.reread import has_extreme_day
-from pipelines.load.schema import DIGITS, INTEGER_DIGITS, Kind, Place
+from pipelines.load.paths import Path
+from pipelines.load.place import DIGITS, INTEGER_DIGITS, NUMBERS, Kind, Place
+from pipelines.load.whole_column import has_extreme_day
 
-NUMBERS: Final = {Kind.INTEGER, Kind.DECIMAL}
 TIMES: Final = {Kind.DATE, Kind.TIME}
 # `_index` is the place of a name among those that a row has.
 UNPIVOT: Final = """
@@ -36,20 +34,27 @@ SELECT
     unnest(list_where($names, is_there)) AS _name, {values}
 FROM listed
 """
-Columns: TypeAlias = dict[str, dict[Path, Place]]
+MemberColumns: TypeAlias = dict[str, dict[Path, Place]]
 """The columns of an object, by the name of a member and the path in its value."""
 
 
-def flat_columns(places: Mapping[Path, Place], path: Path) -> Columns:
+class _NewColumn(NamedTuple):
+    """A column of the new table. `items` is SQL: its value for each name that a row may have."""
+
+    name: str
+    items: str
+
+
+def flat_columns(places: Mapping[Path, Place], path: Path) -> MemberColumns:
     """Return the columns of an object, unless a list or a map is in it."""
-    found: Columns = defaultdict(dict)
-    for at, place in places.items():
-        inner = at[len(path) :]
+    columns: MemberColumns = defaultdict(dict)
+    for place_path, place in places.items():
+        inner = place_path[len(path) :]
         if inner and (None in inner or place.kind in {Kind.LIST, Kind.MAP}):
             return {}
         if place.is_scalar:
-            found[str(inner[0])][inner[1:]] = place
-    return found
+            columns[str(inner[0])][inner[1:]] = place
+    return columns
 
 
 @dataclass(frozen=True)
@@ -61,42 +66,56 @@ class Unpivot:
 
     rows: Place
     table: Place
-    columns: Columns
+    columns: MemberColumns
     values: Mapping[Path, Place]
 
     def run(self, db: duckdb.DuckDBPyConnection) -> None:
         """Move the values of all rows but those of `map_rows`, which are moved already."""
         names = sorted(self.columns)
-        lists = [each for at in self.values for each in self._lists(at, names)]
-        indexes = zip(self.rows.indexes, self.table.indexes[1:], strict=True)
+        indexes = []
+        for index, new_index in zip(self.rows.indexes, self.table.indexes[1:], strict=True):
+            indexes.append(f"history.{index} AS {new_index}, ")
+        lists = list[str]()
+        list_names = list[str]()
+        values = list[str]()
+        for path, place in self.values.items():
+            for column in self._new_columns(path, place, names):
+                list_name = f"list_{len(lists)}"
+                lists.append(f"[{column.items}] AS {list_name}")
+                list_names.append(list_name)
+                unnested = f"unnest(list_where({list_name}, is_there))"
+                values.append(f"{unnested} AS {quote_identifier(column.name)}")
         query = UNPIVOT.format(
             table=f"history.{quote_identifier(self.table.table)}",
             rows=f"history.{quote_identifier(self.rows.table)}",
             key=self.rows.key,
-            indexes="".join(f"history.{mine} AS {theirs}, " for mine, theirs in indexes),
-            is_there=", ".join(self._is_there(name) for name in names),
-            lists=", ".join(f"[{each}] AS list_{at}" for at, (each, _) in enumerate(lists)),
-            names=", ".join(f"list_{at}" for at in range(len(lists))),
-            values=", ".join(
-                f"unnest(list_where(list_{at}, is_there)) AS {quote_identifier(column)}"
-                for at, (_, column) in enumerate(lists)
-            ),
+            indexes="".join(indexes),
+            is_there=", ".join(map(self._is_there, names)),
+            lists=", ".join(lists),
+            names=", ".join(list_names),
+            values=", ".join(values),
         )
         db.execute(query, {"names": names})
 
     def _is_there(self, name: str) -> str:
         """Return the expression that says whether a row has a name."""
-        columns = [quote_identifier(each.name) for each in self.columns[name].values()]
-        return f"({' OR '.join(f'history.{each} IS NOT NULL' for each in columns)})"
+        columns = [quote_identifier(place.name) for place in self.columns[name].values()]
+        return f"({' OR '.join(f'history.{column} IS NOT NULL' for column in columns)})"
 
-    def _lists(self, at: Path, names: Sequence[str]) -> Iterator[tuple[str, str]]:
-        """Yield what each name has at a path of its value, as SQL, and the new column for it."""
-        value = self.values[at]
-        places = [self.columns[name].get(at) for name in names]
-        for part, column, of_type in value.columns():
-            read = _offset if part == "offset" else partial(_cast, value)
-            found = ["NULL" if each is None else read(each) for each in places]
-            yield ", ".join(f"CAST({each} AS {of_type})" for each in found), column
+    def _new_columns(self, path: Path, value: Place, names: Sequence[str]) -> Iterator[_NewColumn]:
+        """Yield the new columns for what each name has at a path of its value."""
+        for part, new_name, column_type in value.columns():
+            items = []
+            for name in names:
+                earlier = self.columns[name].get(path)
+                if earlier is None:
+                    expression = "NULL"
+                elif part == "offset":
+                    expression = _offset(earlier)
+                else:
+                    expression = _castable(earlier, value)
+                items.append(f"CAST({expression} AS {column_type})")
+            yield _NewColumn(new_name, ", ".join(items))
 
 
 def common_type(db: duckdb.DuckDBPyConnection, places: Sequence[Place]) -> Place | None:
@@ -104,36 +123,52 @@ def common_type(db: duckdb.DuckDBPyConnection, places: Sequence[Place]) -> Place
 
     Number texts that were no numbers, such as identifiers, stay texts.
     """
-    kinds = {each.kind for each in places}
-    kind = Kind.DECIMAL if kinds == NUMBERS else Kind.TIME if kinds == TIMES else min(kinds)
-    scale = max(each.scale for each in places)
-    digits = max(each.digits for each in places)
-    if Kind.INTEGER in kinds:
-        digits = max(digits, INTEGER_DIGITS if kind is Kind.DECIMAL else 0)
-    is_alike = len(kinds) == 1 or kinds in (NUMBERS, TIMES)
-    if not is_alike or (kind is Kind.DECIMAL and scale + digits > DIGITS):
+    kind = _common_kind(db, places)
+    if kind is None:
         return None
-    if kinds == TIMES and any(
-        has_extreme_day(db, each) for each in places if each.kind is Kind.DATE
-    ):
-        return None
-    found = Place((), "", kind, scale=scale, digits=digits)
-    shared = (each for each in places[0].candidates)
-    found.candidates = tuple(
-        kind for kind in shared if all(kind in each.candidates for each in places)
-    )
-    return found
+    scale = max(place.scale for place in places)
+    digits = max(place.digits for place in places)
+    if kind is Kind.DECIMAL:
+        if any(place.kind is Kind.INTEGER for place in places):
+            digits = max(digits, INTEGER_DIGITS)
+        if scale + digits > DIGITS:
+            return None
+    candidates = _common_candidates(places)
+    return Place((), "", kind, scale=scale, digits=digits, candidates=candidates)
 
 
-def _cast(value: Place, column: Place) -> str:
+def _common_candidates(places: Sequence[Place]) -> tuple[Kind, ...]:
+    """Return the candidates that all columns have, in their order."""
+    shared = set(places[0].candidates).intersection(*(place.candidates for place in places))
+    return tuple(kind for kind in places[0].candidates if kind in shared)
+
+
+def _common_kind(db: duckdb.DuckDBPyConnection, places: Sequence[Place]) -> Kind | None:
+    """Return the kind that takes the values of all columns as they are."""
+    kinds = {place.kind for place in places}
+    if len(kinds) == 1:
+        return places[0].kind
+    if kinds == NUMBERS:
+        return Kind.DECIMAL
+    if kinds == TIMES:
+        for place in places:
+            if place.kind is Kind.DATE and has_extreme_day(db, place):
+                return None
+        return Kind.TIME
+    return None
+
+
+def _castable(column: Place, value: Place) -> str:
     """Return the expression of a column, of a type that can be cast to that of the values."""
-    found = f"history.{quote_identifier(column.name)}"
+    expression = f"history.{quote_identifier(column.name)}"
     if column.kind is Kind.DATE and value.kind is Kind.TIME:
-        return f"timezone('UTC', CAST({found} AS TIMESTAMP))"
-    return found
+        # A cast from DATE to TIMESTAMPTZ would take midnight in the session's time zone.
+        return f"timezone('UTC', CAST({expression} AS TIMESTAMP))"
+    return expression
 
 
 def _offset(column: Place) -> str:
     """Return the expression of the offset of a time; a date has none."""
-    name = quote_identifier(f"{column.name}__offset")
-    return f"history.{name}" if column.kind is Kind.TIME else "NULL"
+    if column.kind is not Kind.TIME:
+        return "NULL"
+    return f"history.{quote_identifier(f'{column.name}__offset')}"

@@ -15,8 +15,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.load.records import CONTAINERS, Number, json_text
-from pipelines.load.schema import has_value
+from pipelines.load.records import CONTAINERS, Number, has_value, json_text
 
 
 class Sent(IntEnum):
@@ -39,25 +38,30 @@ def to_staged(values: Sequence[Any], types: set[type]) -> pa.Array:
     if types <= {str}:
         return pa.array(values, pa.string())
     if types <= {int}:
-        with suppress(OverflowError):  # for one that is no BIGINT
+        # An integer that is no BIGINT overflows. Then all are staged as they are spelled.
+        with suppress(OverflowError):
             return pa.array(values, pa.int64())
     if types <= {int, Number}:
-        spelled = [None if each is None else str(each) for each in values]
+        spelled = [None if value is None else str(value) for value in values]
         return pa.array(spelled, pa.string()).cast(pa.binary())
-    return pa.array([_mixed(each) for each in values], MIXED)
+    return pa.array([_mixed(value) for value in values], MIXED)
 
 
 def _mixed(value: Any) -> dict[str, Any] | None:
     """Return a value with what it was; objects full of nulls are no value."""
+    if not has_value(value):
+        return None
     if type(value) in CONTAINERS:
-        return {"text": json_text(value), "sent": Sent.CONTAINER} if has_value(value) else None
-    return None if value is None else {"text": spell(value), "sent": SENT[type(value)]}
+        return {"text": json_text(value), "sent": Sent.CONTAINER}
+    return {"text": spell(value), "sent": SENT[type(value)]}
 
 
 def spell(value: Any) -> str:
     """Return a scalar as JSON spells it, a text without quotes."""
-    if type(value) is bool:
-        return "true" if value else "false"
+    if value is True:
+        return "true"
+    if value is False:
+        return "false"
     return str(value)
 
 
@@ -70,19 +74,32 @@ def texts_of(staged: pa.Array) -> pa.Array:
 
 def parts(staged: pa.Array) -> Iterator[tuple[Sent, pa.Array]]:
     """Yield staged values by what they were, without nulls: integers as int64, others as text."""
-    found = staged.drop_null()
-    if len(found) == 0:
+    present = staged.drop_null()
+    if len(present) == 0:
         return
-    if pa.types.is_struct(found.type):
-        codes = pc.struct_field(found, "sent")
-        for sent in Sent:
-            part = texts_of(found.filter(pc.equal(codes, sent.value)))
-            if len(part):
-                yield sent, part
-    elif pa.types.is_boolean(found.type):
-        yield Sent.BOOLEAN, found
-    elif pa.types.is_integer(found.type):
-        yield Sent.NUMBER, found
+    if pa.types.is_struct(present.type):
+        yield from _parts_of_mixed(present)
+    elif pa.types.is_boolean(present.type):
+        yield Sent.BOOLEAN, present
+    elif pa.types.is_integer(present.type):
+        yield Sent.NUMBER, present
+    elif pa.types.is_string(present.type):
+        yield Sent.TEXT, present
     else:
-        is_text = pa.types.is_string(found.type)
-        yield Sent.TEXT if is_text else Sent.NUMBER, texts_of(found)
+        yield Sent.NUMBER, texts_of(present)
+
+
+def _parts_of_mixed(mixed: pa.Array) -> Iterator[tuple[Sent, pa.Array]]:
+    codes = pc.struct_field(mixed, "sent")
+    for sent in Sent:
+        part = texts_of(mixed.filter(pc.equal(codes, sent.value)))
+        if len(part):
+            yield sent, part
+
+
+def texts_sent(staged: pa.Array) -> Iterator[pa.Array]:
+    """Yield the staged values, or items of lists, that were sent as text."""
+    items = staged.flatten() if pa.types.is_list(staged.type) else staged
+    for sent, part in parts(items):
+        if sent is Sent.TEXT:
+            yield part

@@ -14,7 +14,7 @@ from pipelines.core import stop
 from pipelines.core.errors import ConfigurationError, PartnerSyncError
 from pipelines.core.files import remove
 from pipelines.core.text import counted
-from pipelines.load.names import Path
+from pipelines.load.paths import Path
 from pipelines.metadata.decisions import add_decision, unfinished_erasures
 from pipelines.metadata.locks import hold_lock
 from pipelines.metadata.scans import UNSEALED, ScanStatus

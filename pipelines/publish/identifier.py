@@ -16,7 +16,7 @@ import pyarrow as pa
 from pipelines.archive.records import ERASED_RECORD
 from pipelines.core import stop
 from pipelines.core.text import quote_identifier
-from pipelines.load.names import Path
+from pipelines.load.paths import Path
 from pipelines.load.records import UnusableRecord, read_record, to_decimal
 from pipelines.publish.spellings import OtherSpellings, Spelling, parse_json_text, unescape
 

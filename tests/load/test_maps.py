@@ -174,3 +174,15 @@ def test_values_in_a_map_may_be_as_deep_as_in_an_object(warehouse: Warehouse) ->
         deep = {"a": deep}
     assert warehouse.load([json.dumps({"id": "k", "m": {"x": deep}})]).quarantined == 0
     assert warehouse.load([json.dumps({"id": "k", "m": {"x": {"a": deep}}})]).quarantined == 1
+
+
+def test_tables_of_one_map_may_have_columns_of_one_name(warehouse: Warehouse) -> None:
+    """Each is stored by the type of its own column."""
+    for names in (101, 102):
+        days = {f"d{at:03}": {"n": at + 0.5, "parts": [{"n": f"p{at}"}]} for at in range(names)}
+        warehouse.load([json.dumps({"id": "k", "byDay": days})])
+    assert warehouse.types("usage__by_day")["n"] == "DECIMAL(38,1)"
+    values = "SELECT sum(h.n) FROM history.usage__by_day AS h"
+    assert warehouse.row(values) == (Decimal(101 * 50 + 102 * 101 // 2) + Decimal("101.5"),)
+    parts = "SELECT count(*) FROM history.usage__by_day__parts AS h WHERE h.n[1:1] = 'p'"
+    assert warehouse.row(parts) == (203,)
