@@ -12,6 +12,7 @@ from typing import Any, Final
 import apprise
 
 from pipelines.app.session import AppSession
+from pipelines.core.alike import About, said_once
 from pipelines.core.finding import Severity
 from pipelines.core.text import printable
 from pipelines.finance.doubt import sentences
@@ -62,10 +63,13 @@ def notify_findings(session: AppSession) -> None:
 
 def _text(due: Sequence[tuple[FindingRow, str]]) -> str:
     lines = []
+    messages = list[About]()
     for row, event in due:
-        place = "/".join(filter(None, (row.connection, row.stream))) or "warehouse"
-        remedy = "" if event == "cleared" else f" {row.remedy}"
-        lines.append(f"{event}: {place}: {printable(row.message)}{printable(remedy)}")
+        remedy = "" if event == "cleared" else row.remedy
+        messages.append(About(row.connection, row.stream, row.message, remedy, event))
+    for places, about in said_once(messages):
+        text = f"{about.message} {about.remedy}".strip()
+        lines.append(f"{about.kind}: {places or 'warehouse'}: {printable(text)}")
     more = len(lines) - MOST_LINES
     return "\n".join([*lines[:MOST_LINES], *([f"and {more} more"] if more > 0 else [])])
 

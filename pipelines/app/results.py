@@ -14,6 +14,7 @@ from pipelines.archive.scan_file import SealedScan
 from pipelines.checks.catalogue import CheckResult
 from pipelines.checks.context import Published
 from pipelines.config.settings import Stream
+from pipelines.core.alike import About
 from pipelines.core.errors import ExitCode, PartnerSyncError
 from pipelines.core.finding import Finding
 from pipelines.metadata.runs import Outcome
@@ -81,6 +82,10 @@ class StreamResult:
     message: str = "Interrupted before its end. Analysts still see the published version."
     remedy: str = "Run `partner-sync sync` within 24 hours to resume it."
     exit_code: ExitCode = ExitCode.NOTHING_PUBLISHED
+
+    def about(self) -> About:
+        """Return what is said of the list."""
+        return About(self.connection, self.stream, self.message, self.remedy)
 
     def why_missing(self, day: date) -> str:
         """Return why a list has no scan of a day; empty if it has one.

@@ -23,6 +23,7 @@ from rich.text import Text
 
 from pipelines import app, finance
 from pipelines.core import stop
+from pipelines.core.alike import About, said_once
 from pipelines.core.errors import ConfigurationError, ExitCode, PartnerSyncError, StorageFailed
 from pipelines.core.finding import Finding, Severity
 from pipelines.core.text import counted, printable
@@ -216,8 +217,11 @@ def run_sync(
     rows = values.get("lists") or values["scans"]
     show(rows, SYNC_COLUMNS if requests else (), json_value=values)
     for each in result.streams:
-        place = each.connection if each.scan else f"{each.connection}/{each.stream}:"
-        line(f"{place} {each.message}", each.remedy, style="" if each.scan else "red")
+        if each.scan:  # its proof names the list
+            line(f"{each.connection} {each.message}", each.remedy)
+    failed = [each.about() for each in result.streams if not each.scan]
+    for places, about in said_once(failed):
+        line(f"{places}: {about.message}", about.remedy, style="red")
     _show_findings(result.findings)
     _show_build(values["build"] if requests else values)
     if result.report:
@@ -251,11 +255,16 @@ def run_reconcile(session: "app.session.AppSession", *, again: bool = False) -> 
 
 
 def _show_findings(findings: Sequence[Finding]) -> None:
-    for each in sorted(findings, key=lambda one: list(Severity).index(one.severity), reverse=True):
-        place = "/".join(part for part in (each.connection, each.stream) if part)
-        subject = f" {place}:" if place else ""
-        style = "" if each.severity == "info" else "yellow"
-        line(f"{each.severity}:{subject} {each.message}", each.remedy, style=style)
+    for severity in (Severity.ERROR, Severity.WARNING, Severity.INFO):
+        found = [
+            About(each.connection, each.stream, each.message, each.remedy, each.code)
+            for each in findings
+            if each.severity is severity
+        ]
+        for places, about in said_once(found):
+            subject = f" {places}:" if places else ""
+            style = "" if severity is Severity.INFO else "yellow"
+            line(f"{severity}:{subject} {about.message}", about.remedy, style=style)
 
 
 def _show_build(built: dict[str, Any] | None) -> None:

@@ -121,7 +121,7 @@ def test_a_message_shows_no_secret_and_no_control_character(
     send_test(session)
     (text,) = lines(channel)
     assert text.startswith("This is a test.")
-    found = [finding(f"c{n}", message=f"\x1b[31m {SECRET} {channel.url}") for n in range(30)]
+    found = [finding(f"c{n}", message=f"\x1b[31m {n} {SECRET} {channel.url}") for n in range(30)]
     received = notified(session, channel, found)
     assert len(received) == 21
     assert received[-1] == "and 10 more"

@@ -71,7 +71,7 @@ def test_rows_of_a_connection_that_was_removed_are_shown_and_found(
 def test_a_sync_that_a_defect_ended_needs_attention(synced: Cli) -> None:
     with opened(synced.home) as session, session.metadata.transaction() as db:
         db.execute(text("DROP TABLE identities"))
-    assert "no such table" in str(synced("sync", code=1).exception)
+    assert "no such table: identities" in synced("sync", code=1).stdout
     (run, _first) = synced.json("runs")
     assert run["outcome"] == "failed"
     assert "Unexpected OperationalError at " in run["message"]

@@ -1,0 +1,62 @@
+"""Here: messages that are the same but for the list that they are about are said once."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+MOST_NAMES: Final = 5  # of connections or streams in one message; the others are counted
+NAME: Final = "\0"  # in place of a name; no message has this character
+
+
+@dataclass(frozen=True)
+class About:
+    """A message about a list, a connection (`stream` empty), or neither."""
+
+    connection: str
+    stream: str
+    message: str
+    remedy: str
+    kind: str = ""  # messages of other kinds are never the same
+
+    @property
+    def place(self) -> str:
+        """`connection/stream`, as far as there is one."""
+        return "/".join(filter(None, (self.connection, self.stream)))
+
+    def without_names(self) -> tuple[str, str, str]:
+        """Return what two messages that differ only in names have in common."""
+        names = [re.escape(name) for name in (self.connection, self.stream) if name]
+        if not names:
+            return self.kind, self.message, self.remedy
+        # A whole name only: a connection may be called `a`.
+        name = re.compile(rf"(?<![\w-])(?:{'|'.join(names)})(?![\w-])")
+        return self.kind, name.sub(NAME, self.message), name.sub(NAME, self.remedy)
+
+
+def said_once(messages: Iterable[About]) -> list[tuple[str, About]]:
+    """Return each message once, in their order, with the places that it is about.
+
+    Of messages that are the same but for names, it is the first, and the places say which others
+    there are.
+    """
+    alike = dict[tuple[str, str, str], list[About]]()
+    for each in messages:
+        alike.setdefault(each.without_names(), []).append(each)
+    return [(_places(group), group[0]) for group in alike.values()]
+
+
+def _places(group: list[About]) -> str:
+    if len(group) == 1:
+        return group[0].place
+    connections = list(dict.fromkeys(each.connection for each in group if each.connection))
+    streams = list(dict.fromkeys(each.stream for each in group if each.stream))
+    named = ": ".join(filter(None, (_named(connections, "connection"), _named(streams, "list"))))
+    return f"{named} (as for {group[0].place})" if len(connections) > 1 else named
+
+
+def _named(names: list[str], what: str) -> str:
+    """Return names with commas between them; how many there are, if these are not all."""
+    shown = ", ".join(names[:MOST_NAMES])
+    more = len(names) - MOST_NAMES
+    return f"{len(names):,} {what}s, {shown} and {more:,} more" if more > 0 else shown
