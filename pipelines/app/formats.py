@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from pipelines.archive import lines
-from pipelines.finance.reconcile import months
+from pipelines.finance.reconcile import close_copy
 from pipelines.metadata import engine
 from pipelines.warehouse import books, formats
 
@@ -17,7 +17,7 @@ def written() -> dict[str, int | str | None]:
         "version": formats.newest(),
         "books": books.FORMAT,
         "metadata": engine.HEAD,
-        "close": months.FORMAT,
+        "close": close_copy.FORMAT,
     }
 
 

@@ -13,7 +13,7 @@ from pipelines.core.errors import ConfigurationError, PartnerSyncError
 from pipelines.finance import memory
 from pipelines.finance.books import make_books, try_books
 from pipelines.finance.inputs import read_closes
-from pipelines.finance.reconcile.months import require_intact
+from pipelines.finance.reconcile.close_copy import require_intact
 from pipelines.metadata import scans
 from pipelines.metadata.decisions import add_decision
 from pipelines.metadata.scans import ScanStatus

@@ -27,13 +27,13 @@ from pipelines.finance.mapping import (
     mapping_digest,
     read_mapping,
 )
-from pipelines.finance.reconcile.months import (
+from pipelines.finance.reconcile.close_copy import (
     MAPPING,
     adopt_copy,
-    month_after,
     require_intact,
     write_copy,
 )
+from pipelines.finance.reconcile.closed_rows import month_after
 from pipelines.finance.reconcile.normalize import Sides
 from pipelines.finance.reconcile.roles import SIDES
 from pipelines.finance.reconciled import EVALUATED, create_rows, open_books, open_reconciled

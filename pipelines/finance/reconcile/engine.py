@@ -18,7 +18,7 @@ import pyarrow as pa
 from pipelines.core import stop
 from pipelines.finance.currencies import CODES, minor_unit, read_code
 from pipelines.finance.mapping import Mapping
-from pipelines.finance.reconcile.months import create_month_rows
+from pipelines.finance.reconcile.closed_rows import create_month_rows
 from pipelines.finance.reconcile.normalize import VIEWS, Sides
 from pipelines.finance.reconcile.statements import (
     MEMORY,
@@ -30,9 +30,10 @@ from pipelines.finance.reconcile.statements import (
 from pipelines.metadata.tables import Close
 from pipelines.warehouse.memory_limit import is_memory_refused, readable_error
 
-BY_MONTH: Final = tuple(
-    f"{side}.{role}" for side in ("usage", "billing") for role in ("partner", "period", "currency")
-)
+BY_MONTH: Final = (
+    "usage.partner", "usage.period", "usage.currency",
+    "billing.partner", "billing.period", "billing.currency",
+)  # fmt: skip
 # Roles without which nobody can tell with which rows a row belongs.
 BY_KEY: Final = ["id", "line_usage", "lines"]
 BY_TIME: Final = ["partner", "period", "currency"]
@@ -77,7 +78,7 @@ GROUP BY expected.connection, expected.stream;
 SET VARIABLE as_of = (SELECT basis.as_of FROM reconciliation.basis AS basis);
 """
 # Their amounts get the digits behind the point that those of now and of earlier books have.
-WIDEN: Final = "ALTER TABLE temp.memory_{} ALTER COLUMN {} SET DATA TYPE {}"
+WIDEN: Final = "ALTER TABLE temp.memory_{table} ALTER COLUMN {column} SET DATA TYPE {type}"
 # Besides the views, what the statements read and write.
 CREATE_TABLES: Final = """
 CREATE TABLE reconciliation.break_rows (
@@ -96,16 +97,18 @@ CREATE TABLE reconciliation.decisions (
     owner VARCHAR, reason VARCHAR, difference {amount}, rows BIGINT
 );
 """
-CREATE_RESULT: Final = "CREATE OR REPLACE {} AS FROM ({})"
+CREATE_RESULT: Final = "CREATE OR REPLACE {kind} {name} AS FROM ({query})"
 # Its currency is a part of what identifies a break, so that two are never added.
 INSERT_BREAKS: Final = """
 INSERT INTO reconciliation.break_rows
 SELECT
-    '{0}',
-    'B' || left(sha256(concat_ws('|', '{0}', found.connection, found.currency, found.subject)), 12),
+    '{rule}',
+    'B' || left(
+        sha256(concat_ws('|', '{rule}', found.connection, found.currency, found.subject)), 12
+    ),
     found.connection, found.subject, found.partner, found.month, found.currency, found.cause,
     found.side, found.id, found.quantity, found.amount, found._scan_id, found._page, found._row
-FROM ({1}) AS found
+FROM ({query}) AS found
 """
 INSERT_TOLERANCE: Final = "INSERT INTO tolerances VALUES ($1, $2, $3, $4, $5)"
 CREATE_FIELDS: Final = "CREATE OR REPLACE TEMP TABLE role_fields (role VARCHAR, field VARCHAR)"
@@ -139,8 +142,10 @@ class Inputs:
     @property
     def decisions_digest(self) -> str:
         """One of all decisions; empty without any. A restored database may repeat their numbers."""
+        if not self.decisions:
+            return ""
         text = "\n".join(map(str, self.decisions))
-        return sha256(text.encode()).hexdigest() if text else ""
+        return sha256(text.encode()).hexdigest()
 
 
 def reconcile(db: duckdb.DuckDBPyConnection, inputs: Inputs) -> None:
@@ -205,7 +210,8 @@ def create_row_views(db: duckdb.DuckDBPyConnection, mapping: Mapping) -> Sides:
 def create_pair_view(db: duckdb.DuckDBPyConnection) -> None:
     """Create temporary view `matches`: all pairs of rows, which books do not store."""
     statement = read_statement("matches")
-    db.execute(CREATE_RESULT.format(f"{statement.kind} {statement.name}", statement.query))
+    query = CREATE_RESULT.format(kind=statement.kind, name=statement.name, query=statement.query)
+    db.execute(query)
 
 
 def create_finance_views(db: duckdb.DuckDBPyConnection, failed: Collection[str] = ()) -> None:
@@ -214,7 +220,8 @@ def create_finance_views(db: duckdb.DuckDBPyConnection, failed: Collection[str] 
     A view of a table that could not be evaluated is left out: an empty one would be an answer.
     """
     for statement in db.extract_statements(read_statement("finance").query):
-        if not any(f"reconciliation.{name} AS" in statement.query for name in failed):
+        reads_failed = any(f"reconciliation.{name} AS" in statement.query for name in failed)
+        if not reads_failed:
             with suppress(duckdb.CatalogException, duckdb.BinderException):
                 db.execute(statement)
 
@@ -237,7 +244,10 @@ class _Engine:
     """One evaluation with a mapping. `failed` says why a statement has no result."""
 
     def __init__(self, db: duckdb.DuckDBPyConnection, inputs: Inputs, mapping: Mapping) -> None:
-        self.db, self.inputs, self.mapping, self.failed = db, inputs, mapping, dict[str, str]()
+        self.db = db
+        self.inputs = inputs
+        self.mapping = mapping
+        self.failed: dict[str, str] = {}
         # Days of times, such as that of a record, are those of the mapping's time zone.
         db.execute(f"SET TimeZone = '{mapping.time_zone}'")
         self.sides = create_row_views(db, mapping)
@@ -252,10 +262,14 @@ class _Engine:
 
     def _terms(self) -> dict[str, Any]:
         """Return what the statements read besides rows."""
-        mapping, has = self.mapping, self.sides.columns.keys()
+        mapping = self.mapping
+        roles = self.sides.columns.keys()
         by_usage = self.sides.by_usage
-        if not by_usage and (reason := self.sides.missing(BY_MONTH)):
-            self.failed["match"] = reason
+        if not by_usage:
+            reason = self.sides.missing(BY_MONTH)
+            if reason:
+                self.failed["match"] = reason
+        billed = "billing.line_amount" if by_usage else "billing.amount"
         return {
             "match_by": "usage" if by_usage else "month",
             "key_roles": BY_KEY if by_usage else BY_TIME,
@@ -264,10 +278,10 @@ class _Engine:
             "line_minor": mapping.tolerance.line_minor,
             "line_share": mapping.tolerance.line_percent / 100,
             "month_minor": mapping.tolerance.month_minor,
-            "erased": [*self.inputs.erased],
-            "has_partners": "partners.id" in has,
-            "has_quantity": {"usage.quantity", "billing.line_quantity"} <= has,
-            "has_amount": {"usage.amount", f"billing.{'line_' * by_usage}amount"} <= has,
+            "erased": list(self.inputs.erased),
+            "has_partners": "partners.id" in roles,
+            "has_quantity": roles >= {"usage.quantity", "billing.line_quantity"},
+            "has_amount": roles >= {"usage.amount", billed},
         }
 
     def _create_tables(self) -> None:
@@ -276,13 +290,14 @@ class _Engine:
             self.db.from_arrow(remembered).query(
                 "rows", f"CREATE OR REPLACE TEMP TABLE memory_{name} AS FROM rows"
             )
-        if reason := create_month_rows(self.db, self.inputs.closes):
+        reason = create_month_rows(self.db, self.inputs.closes)
+        if reason:
             self.failed["month_rows"] = reason
         month_rows = self.db.table("month_rows")
         types = dict(zip(month_rows.columns, month_rows.types, strict=True))
         for table, amounts in MEMORY.items():
             for amount in amounts:
-                self.db.execute(WIDEN.format(table, amount, types["amount"]))
+                self.db.execute(WIDEN.format(table=table, column=amount, type=types["amount"]))
         units = ", ".join(f"('{code}', {minor_unit(code)})" for code in sorted(CODES))
         self.db.execute(CREATE_TABLES.format(**types, currencies=units))
         for terms in _tolerances(self.mapping):
@@ -290,25 +305,22 @@ class _Engine:
         quarantined = self.db.from_arrow(self.sides.quarantined())
         quarantined.query("added", "CREATE OR REPLACE TEMP TABLE quarantined AS FROM added")
         self.db.execute(CREATE_FIELDS)
-        self.db.executemany(INSERT_FIELD, [*self._fields().items()])
+        self.db.executemany(INSERT_FIELD, list(self._fields().items()))
         replace_decisions(self.db, self.inputs.decisions)
 
     def _fields(self) -> dict[str, str]:
         """Return the field of each role, and of the list that holds the lines."""
         fields = self.mapping.fields()
-        lines = [path.partition("[]")[0] for role, path in fields.items() if ".line_" in role]
-        return fields | {"billing.lines": lines[0] if lines else ""}
+        of_lines = [path for role, path in fields.items() if ".line_" in role]
+        fields["billing.lines"] = of_lines[0].partition("[]")[0] if of_lines else ""
+        return fields
 
     def _evaluate(self, statement: Statement) -> None:
         """Create the table of a statement, an empty one if it fails; note why in `rules`."""
         stop.raise_if_requested()
-        name, needs = statement.name, statement.needs.split()
-        failed = [self.failed[need] for need in needs if need in self.failed]
-        reason = (failed or [self.sides.missing(need for need in needs if "." in need)])[0]
-        schema = "" if "TEMP" in statement.kind else "reconciliation."
-        sql = CREATE_RESULT.format(f"{statement.kind} {schema}{name}", statement.query)
-        if name in RULES:
-            sql = INSERT_BREAKS.format(name, statement.query)
+        name = statement.name
+        sql = self._sql(statement)
+        reason = self._why_not(statement)
         if not reason:
             try:
                 self.db.execute(sql)
@@ -324,3 +336,21 @@ class _Engine:
                 with suppress(duckdb.Error):
                     self.db.execute(f"{sql} LIMIT 0")
         _insert_rule(self.db, statement, reason)
+
+    def _why_not(self, statement: Statement) -> str:
+        """Return why a statement cannot be evaluated: what it needs failed, or has no field."""
+        needs = statement.needs.split()
+        for need in needs:
+            if need in self.failed:
+                return self.failed[need]
+        return self.sides.missing(need for need in needs if "." in need)
+
+    @staticmethod
+    def _sql(statement: Statement) -> str:
+        """Return what creates the table of a statement, or adds the breaks of a rule."""
+        if statement.name in RULES:
+            return INSERT_BREAKS.format(rule=statement.name, query=statement.query)
+        schema = "" if "TEMP" in statement.kind else "reconciliation."
+        return CREATE_RESULT.format(
+            kind=statement.kind, name=f"{schema}{statement.name}", query=statement.query
+        )

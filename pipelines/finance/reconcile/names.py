@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from pipelines.finance.reconcile.roles import NUMBERS, Column, words
+from pipelines.finance.reconcile.roles import NUMBERS, FieldColumn, words
 
 UNNAMED = 1_000.0  # rank of a name that says nothing
 NAMES: Final = {  # usual ones, the likeliest first; a field's name has all words of one
@@ -30,20 +30,24 @@ IDENTIFIERS: Final = {  # last words of names whose numbers are no amounts
 }  # fmt: skip
 
 
-def is_number_named(column: Column) -> bool:
+def is_number_named(column: FieldColumn) -> bool:
     """Return whether a field may be an amount, a price or a quantity, as far as its name says."""
-    found = words(column.path)
-    return not OTHERS & {*found} and IDENTIFIERS.isdisjoint(found[-1:])
+    name = words(column.path)
+    has_last_word_of_identifier = not IDENTIFIERS.isdisjoint(name[-1:])
+    return OTHERS.isdisjoint(name) and not has_last_word_of_identifier
 
 
-def rank(role: str, column: Column) -> float:
+def rank(role: str, column: FieldColumn) -> float:
     """Return how well a field is named for a role, 0 the best; UNNAMED if it is not."""
-    name = role.partition(".")[2].removeprefix("line_")
-    if name in NUMBERS and not is_number_named(column):
+    measure = role.partition(".")[2].removeprefix("line_")
+    if measure in NUMBERS and not is_number_named(column):
         return UNNAMED
-    found = set(words(column.path.rpartition("[].")[2]))
-    usual = NAMES.get(name)
-    for place, each in enumerate(usual.split(", ") if usual and not OTHERS & found else ()):
-        if found >= set(each.split()) or each.replace(" ", "") in found:
-            return place + len(found - set(each.split())) / 100
+    name = set(words(column.path.rpartition("[].")[2]))
+    if measure not in NAMES or OTHERS & name:
+        return UNNAMED
+    for place, usual in enumerate(NAMES[measure].split(", ")):
+        usual_words = set(usual.split())
+        if name >= usual_words or usual.replace(" ", "") in name:
+            # Of two fields with the same usual name, the one with fewer other words is better.
+            return place + len(name - usual_words) / 100
     return UNNAMED

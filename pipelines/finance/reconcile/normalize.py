@@ -8,12 +8,12 @@ statements of `sql/` read these views only, and the same with every version of e
 from collections.abc import Iterable
 from functools import cached_property
 from itertools import count
-from typing import Final
+from typing import Final, NamedTuple
 
 import duckdb
 import pyarrow as pa
 
-from pipelines.core.text import quote_identifier
+from pipelines.core.text import quote_identifier, quote_text
 from pipelines.finance.currencies import MOST_DIGITS, SPACES, code_of, lower_trimmed, minor_unit_of
 from pipelines.finance.mapping import NO_STATUS, ORDINARY_WORDS, UNCOUNTED_WORDS, Mapping
 from pipelines.finance.reconcile import bill_months
@@ -29,72 +29,72 @@ PLACE: Final = """
     record._key, record._scan_id, record._page, record._row,
     record._valid_from, record._valid_to, record._end_reason
 """
-PARTNERS: Final = f"""
+PARTNERS: Final = """
 SELECT
-    record._connection AS connection, {{id}} AS partner, {{name}} AS name,
-    {{external_id}} AS external_id, {{unread}} AS unread, {{unread_text}} AS unread_text,
-    {PLACE}
-FROM {{table}} AS record
-{{joins}}
-WHERE {{holds}}
+    record._connection AS connection, {id} AS partner, {name} AS name,
+    {external_id} AS external_id, {unread} AS unread, {unread_text} AS unread_text,
+    {place}
+FROM {table} AS record
+{joins}
+WHERE {holds}
 """
-USED: Final = f"""
+USED: Final = """
 WITH parts AS NOT MATERIALIZED (
     SELECT
-        record._connection AS connection, {{id}} AS id, {{partner}} AS partner,
-        {{organization}} AS organization, {{month}} AS month, {{day}} AS day,
-        {{currency}} AS currency, {{plan}} AS plan, {{metric}} AS metric,
-        {{quantity}} AS quantity, {{price}} AS price, {{amount}} AS amount,
-        {{recorded}} AS recorded_at, {{recorded_on}} AS recorded_on, {{updated}} AS updated_at,
-        {{unread}} AS unread, {{unread_text}} AS unread_text, {PLACE}
-    FROM {{table}} AS record
-    {{joins}}
-    WHERE {{holds}}
+        record._connection AS connection, {id} AS id, {partner} AS partner,
+        {organization} AS organization, {month} AS month, {day} AS day,
+        {currency} AS currency, {plan} AS plan, {metric} AS metric,
+        {quantity} AS quantity, {price} AS price, {amount} AS amount,
+        {recorded} AS recorded_at, {recorded_on} AS recorded_on, {updated} AS updated_at,
+        {unread} AS unread, {unread_text} AS unread_text, {place}
+    FROM {table} AS record
+    {joins}
+    WHERE {holds}
 )
-SELECT parts.*, {{key}} AS key
+SELECT parts.*, {key} AS key
 FROM parts
 """
-# Why a bill is set apart; NULL: it counts, or its status cannot be read. A void credit note is no
-# credit, and a status of that name does not make one.
 # In full: where a record has a field of that name, its alias would be that field.
 IS_CREDIT: Final = "coalesce(list_contains({credit_kinds}, {kind_read}), false)"
-APART: Final = f"""CASE
-        WHEN {{counted_statuses}} <> [] AND NOT {{status_fails}}
-            AND NOT list_contains({{counted_statuses}}, coalesce({{status_read}}, 'no status'))
+# Why a bill is set apart; NULL: it counts, or its status cannot be read. A void credit note is no
+# credit, and a status of that name does not make one.
+APART: Final = """CASE
+        WHEN {counted_statuses} <> [] AND NOT {status_fails}
+            AND NOT list_contains({counted_statuses}, coalesce({status_read}, 'no status'))
             THEN regexp_replace(
-                coalesce({{status}}, 'no status'), '^credit note$', 'status credit note'
+                coalesce({status}, 'no status'), '^credit note$', 'status credit note'
             )
-        WHEN {IS_CREDIT} THEN 'credit note' END"""
-BILLS: Final = f"""
+        WHEN {is_credit} THEN 'credit note' END"""
+BILLS: Final = """
 SELECT
-    record._connection AS connection, {{id}} AS bill, {{number}} AS number, {{partner}} AS partner,
-    {{organization}} AS organization, {{bill_month}} AS month,
-    {{bill_month_from}} AS month_from, {{currency}} AS currency,
-    {{issued}} AS issued_at, {{updated}} AS updated_at,
-    {IS_CREDIT} AS is_credit, {APART} AS apart, {{unseen}} AS unseen,
-    {{bill_known_from}} AS known_from,
-    if({IS_CREDIT}, -abs({{amount}}), {{amount}}) AS amount,
-    {{unread}} AS unread, {{unread_text}} AS unread_text, {PLACE}
-FROM {{table}} AS record
-{{joins}} {{of_bill}}
-WHERE {{holds}}
+    record._connection AS connection, {id} AS bill, {number} AS number, {partner} AS partner,
+    {organization} AS organization, {bill_month} AS month,
+    {bill_month_from} AS month_from, {currency} AS currency,
+    {issued} AS issued_at, {updated} AS updated_at,
+    {is_credit} AS is_credit, {apart} AS apart, {unseen} AS unseen,
+    {bill_known_from} AS known_from,
+    if({is_credit}, -abs({amount}), {amount}) AS amount,
+    {unread} AS unread, {unread_text} AS unread_text, {place}
+FROM {table} AS record
+{joins} {of_bill}
+WHERE {holds}
 """
 # What the lines of a bill do not add up to is a line of its own, so that all of them do. A bill
 # with lines and without a total counts nothing, as in `bills`.
-BILLED: Final = f"""
-WITH bills AS NOT MATERIALIZED ({BILLS}), lines AS NOT MATERIALIZED (
+BILLED: Final = """
+WITH bills AS NOT MATERIALIZED ({bills}), lines AS NOT MATERIALIZED (
     SELECT
-        bills.* EXCLUDE (amount, unread, unread_text) {{line_dates}},
-        line._index::VARCHAR AS line, {{line_usage}} AS reference,
-        nullif(concat_ws(',', bills.unread, {{line_unread}}), '') AS unread,
-        coalesce({{line_unread_text}}, bills.unread_text) AS unread_text,
-        {{line_plan}} AS plan, {{line_price}} AS price,
-        if(bills.is_credit, -abs({{line_quantity}}), {{line_quantity}}) AS quantity,
-        if(bills.is_credit, -abs({{line_amount}}), {{line_amount}}) AS amount
-    FROM {{lines}} AS line
-    {{line_joins}}
+        bills.* EXCLUDE (amount, unread, unread_text) {line_dates},
+        line._index::VARCHAR AS line, {line_usage} AS reference,
+        nullif(concat_ws(',', bills.unread, {line_unread}), '') AS unread,
+        coalesce({line_unread_text}, bills.unread_text) AS unread_text,
+        {line_plan} AS plan, {line_price} AS price,
+        if(bills.is_credit, -abs({line_quantity}), {line_quantity}) AS quantity,
+        if(bills.is_credit, -abs({line_amount}), {line_amount}) AS amount
+    FROM {lines} AS line
+    {line_joins}
     JOIN bills ON bills._key = line._parent_key AND bills.connection = line._connection
-    {{of_line}}
+    {of_line}
     WHERE line._valid_to IS NULL
 ), sums AS (
     SELECT lines.connection, lines._key, sum(lines.amount) AS amount
@@ -106,14 +106,14 @@ WITH bills AS NOT MATERIALIZED ({BILLS}), lines AS NOT MATERIALIZED (
     UNION ALL BY NAME
     SELECT
         bills.* REPLACE (
-            if(sums._key IS NULL, bills.amount, {{total}} - coalesce(sums.amount, 0)) AS amount
+            if(sums._key IS NULL, bills.amount, {total} - coalesce(sums.amount, 0)) AS amount
         ),
         'rest' AS line, NULL::VARCHAR AS reference
     FROM bills
     LEFT JOIN sums USING (connection, _key)
-    WHERE sums._key IS NULL OR {{total}} <> coalesce(sums.amount, 0)
+    WHERE sums._key IS NULL OR {total} <> coalesce(sums.amount, 0)
 )
-SELECT parts.* EXCLUDE (line), concat(parts.bill, '#', parts.line) AS id, {{key}} AS key
+SELECT parts.* EXCLUDE (line), concat(parts.bill, '#', parts.line) AS id, {key} AS key
 FROM parts
 """
 # Of a list that was never loaded, or of lines that no bill has.
@@ -135,11 +135,21 @@ NEEDED: Final = (
 LINES: Final = ("billing.line_usage", "billing.line_amount")
 COUNTER: Final = count()
 MONTH: Final = "concat_ws('|', parts.partner, parts.month, parts.currency)"
-VIEWS: Final = {  # of which list, how, and what a row shares with those of the other side
-    "partners": ("partners", PARTNERS, ""),
-    "used": ("usage", USED, "coalesce(parts.id, concat('?', parts._key))"),  # an id may be missing
-    "bills": ("billing", BILLS, ""),
-    "billed": ("billing", BILLED, "parts.reference"),
+
+
+class View(NamedTuple):
+    """A view of rows: its list, its statement, and what a row shares with the other side's."""
+
+    side: str
+    statement: str
+    key: str = ""
+
+
+VIEWS: Final = {
+    "partners": View("partners", PARTNERS),
+    "used": View("usage", USED, "coalesce(parts.id, concat('?', parts._key))"),  # an id may lack
+    "bills": View("billing", BILLS),
+    "billed": View("billing", BILLED, "parts.reference"),
 }
 
 
@@ -152,7 +162,8 @@ class Sides:
     """
 
     def __init__(self, db: duckdb.DuckDBPyConnection, mapping: Mapping, prefix: str = "") -> None:
-        self._db, self._mapping = db, mapping
+        self._db = db
+        self._mapping = mapping
         self._prefix = prefix or f"temp.mapping_{next(COUNTER)}_"
         self._months = f"{self._prefix}bill_months"
         self._has_months = True
@@ -166,7 +177,9 @@ class Sides:
 
     def missing(self, needs: Iterable[str]) -> str:
         """Return why roles are unknown; empty if all are known."""
-        known = self.columns.keys() | ({"billing.period"} if self._has_months_of_lines() else ())
+        known = set(self.columns)
+        if self._has_months_of_lines():
+            known.add("billing.period")
         unknown = dict.fromkeys(role for role in needs if role not in known)
         return "; ".join(self.unknown.get(role, f"{role} is not mapped") for role in unknown)
 
@@ -177,90 +190,127 @@ class Sides:
         if not needed.issuperset(QUANTITIES):
             needed -= {*QUANTITIES}
         # Digits of an amount times a minor unit, and of the product before it is cast.
-        reserve = 2 * MOST_DIGITS if "minor" in self._units.values() else 0
+        has_minor_units = "minor" in self._units.values()
+        reserve = 2 * MOST_DIGITS if has_minor_units else 0
         terms = self._mapping.time_zone, needed, reserve
         return Readings(self._db, self.columns, terms, self._prefix)
 
     @property
     def _units(self) -> dict[str, str]:
-        return {each: getattr(self._mapping, each).amount_unit for each in ("usage", "billing")}
+        return {
+            "usage": self._mapping.usage.amount_unit,
+            "billing": self._mapping.billing.amount_unit,
+        }
 
     def query(self, view: str, *, every_version: bool = False) -> str:
         """Return the statement of a view: of rows that hold now, or (not `billed`) of all."""
-        side, query, reference = VIEWS[view]
-        return query.format(
-            **self._expressions(side),
-            key=reference if self.by_usage else MONTH,
-            holds="true" if every_version else "record._valid_to IS NULL",
-        )
+        rows = VIEWS[view]
+        names = {
+            **self._expressions(rows.side),
+            "key": rows.key if self.by_usage else MONTH,
+            "holds": "true" if every_version else "record._valid_to IS NULL",
+            "place": PLACE,
+        }
+        names["bills"] = BILLS.format(**names) if rows.side == "billing" else ""
+        return rows.statement.format(**names)
 
     def create_bill_months(self) -> None:
         """Create the table of months of bills that have no period."""
-        used = self.query("used", every_version=True)
         terms = {
             **self._expressions("billing"),
             "name": self._months,
             "kind": table_kind(self._months),
+            "used": self.query("used", every_version=True),
         }
-        self._db.execute(bill_months.CREATE.format(**terms, used=used))
-        count = self._db.execute(f"SELECT count(*) FROM {self._months}").fetchall()
-        self._has_months = count != [(0,)]
+        self._db.execute(bill_months.CREATE.format(**terms))
+        ((bills,),) = self._db.execute(f"SELECT count(*) FROM {self._months}").fetchall()
+        self._has_months = bills > 0
 
     def _expressions(self, side: str) -> dict[str, str]:
         """Return what the statements of a side name: expressions of roles, and tables."""
         readings = self._readings
-        columns = {
-            role: _texts(value) if isinstance(value, tuple) else self._value(side, role)
-            for role, value in getattr(self._mapping, side)
-        }
-        columns["day"] = readings.value(f"{side}.period")
-        columns["recorded_on"] = readings.day_of(f"{side}.recorded")
-        columns["month"] = f"CAST(date_trunc('month', {columns['day']}) AS DATE)"
+        names = self._roles(side)
+        names["day"] = readings.value(f"{side}.period")
+        names["month"] = f"CAST(date_trunc('month', {names['day']}) AS DATE)"
+        names["recorded_on"] = readings.day_of(f"{side}.recorded")
+        names["issued_on"] = readings.day_of(f"{side}.issued")
+        names["has_no_period"] = self._has_no_period(side)
         has_total = "billing.amount" in self.columns
-        columns["total"] = "coalesce(bills.amount, 0)" if has_total else "bills.amount"
-        columns["issued_on"] = readings.day_of(f"{side}.issued")
-        columns["has_no_period"] = self._has_no_period(side)
-        if f"{side}.id" not in self.columns:
-            columns["id"] = "record._key"
-        elif side == "billing":
-            columns["id"] = f"coalesce({columns['id']}, record._key)"  # to name it in breaks
-        for name in ("status", "kind"):
-            columns[f"{name}_read"] = f"lower(trim({columns.get(name)}, '{SPACES}'))"
+        names["total"] = "coalesce(bills.amount, 0)" if has_total else "bills.amount"
         of_record = readings.unread(side, "record")
-        columns["status_fails"] = f"coalesce(contains({of_record['unread']}, 'status'), false)"
-        columns["unseen"] = self._unseen(columns) if side == "billing" else "NULL"
-        lines = (each.table for role, each in self.columns.items() if ".line_" in role)
-        tables = {"table": self._table(side), "lines": self._table(next(lines, ""))}
+        names |= of_record
+        if side == "billing":
+            names["status_read"] = _lower_trimmed(names["status"])
+            names["kind_read"] = _lower_trimmed(names["kind"])
+            names["status_fails"] = f"coalesce(contains({of_record['unread']}, 'status'), false)"
+            names["unseen"] = self._unseen(names)
+            names["is_credit"] = IS_CREDIT.format(**names)
+            names["apart"] = APART.format(**names)
         of_line = readings.unread(side, "line")
-        tables |= {"joins": readings.joins(side, "record")}
-        tables |= {"line_joins": readings.joins(side, "line")}
-        tables |= {f"line_{name}": each for name, each in of_line.items()}
-        columns |= bill_months.expressions(columns, self._months if self._has_months else "")
-        return columns | tables | of_record
+        names["line_unread"] = of_line["unread"]
+        names["line_unread_text"] = of_line["unread_text"]
+        names["table"] = self._table(side)
+        names["joins"] = readings.joins(side, "record")
+        names["lines"] = self._table_of_lines()
+        names["line_joins"] = readings.joins(side, "line")
+        return names | bill_months.expressions(names, self._months if self._has_months else "")
+
+    def _roles(self, side: str) -> dict[str, str]:
+        """Return the expression of each role of a side."""
+        names = {}
+        for role, value in getattr(self._mapping, side):
+            if isinstance(value, tuple):
+                names[role] = _texts(value)
+            else:
+                names[role] = self._value(side, role)
+        if f"{side}.id" not in self.columns:
+            names["id"] = "record._key"
+        elif side == "billing":
+            names["id"] = f"coalesce({names['id']}, record._key)"  # to name it in breaks
+        return names
+
+    def _table_of_lines(self) -> str:
+        """Return the table of the lines of bills."""
+        for role, column in self.columns.items():
+            if ".line_" in role:
+                return self._table(column.table)
+        return NO_TABLE
 
     def _unseen(self, columns: dict[str, str]) -> str:
         """Return the expression of the status or kind that the mapping has not seen, else NULL."""
-        roles, found = self._mapping.billing, list[str]()
+        cases = []
         if "billing.status" in self.columns:
-            status = f"coalesce({columns['status_read']}, '{NO_STATUS}')"
-            others = f"regexp_matches({status}, '{UNCOUNTED_WORDS}')"
-            if roles.other_statuses is not None:
-                others = f"list_contains({columns['other_statuses']}, {status})"
-            is_counted = f"list_contains({columns['counted_statuses']}, {status})"
-            if not roles.counted_statuses and roles.other_statuses is None:  # all of them count
-                is_counted, others = f"NOT {others}", "false"
-            text = f"coalesce('status ' || {columns['status']}, '{NO_STATUS}')"
-            is_known = f"{columns['status_fails']} OR {is_counted} OR {others}"
-            found.append(f"WHEN NOT ({is_known}) THEN {text}")
+            cases.append(self._unseen_status(columns))
         if "billing.kind" in self.columns:
-            kind = columns["kind_read"]
-            others = f"regexp_matches({kind}, '{ORDINARY_WORDS}')"
-            if roles.other_kinds is not None:
-                others = f"list_contains({columns['other_kinds']}, {kind})"
-            is_credit = f"list_contains({columns['credit_kinds']}, {kind})"
-            text = f"concat('kind ', {columns['kind']})"
-            found.append(f"WHEN NOT ({is_credit} OR {others}) THEN {text}")
-        return f"CASE {' '.join(found)} END" if found else "NULL::VARCHAR"
+            cases.append(self._unseen_kind(columns))
+        return f"CASE {' '.join(cases)} END" if cases else "NULL::VARCHAR"
+
+    def _unseen_status(self, columns: dict[str, str]) -> str:
+        """Return the case of a status that the mapping does not list."""
+        roles = self._mapping.billing
+        status = f"coalesce({columns['status_read']}, '{NO_STATUS}')"
+        if roles.other_statuses is not None:
+            is_other = f"list_contains({columns['other_statuses']}, {status})"
+        else:
+            is_other = f"regexp_matches({status}, '{UNCOUNTED_WORDS}')"
+        is_counted = f"list_contains({columns['counted_statuses']}, {status})"
+        if not roles.counted_statuses and roles.other_statuses is None:
+            # All of them count. One that sounds as if it did not is news.
+            is_counted = f"NOT {is_other}"
+            is_other = "false"
+        text = f"coalesce('status ' || {columns['status']}, '{NO_STATUS}')"
+        is_known = f"{columns['status_fails']} OR {is_counted} OR {is_other}"
+        return f"WHEN NOT ({is_known}) THEN {text}"
+
+    def _unseen_kind(self, columns: dict[str, str]) -> str:
+        """Return the case of a kind of document that the mapping does not list."""
+        kind = columns["kind_read"]
+        if self._mapping.billing.other_kinds is not None:
+            is_other = f"list_contains({columns['other_kinds']}, {kind})"
+        else:
+            is_other = f"regexp_matches({kind}, '{ORDINARY_WORDS}')"
+        is_credit = f"list_contains({columns['credit_kinds']}, {kind})"
+        return f"WHEN NOT ({is_credit} OR {is_other}) THEN concat('kind ', {columns['kind']})"
 
     def _has_months_of_lines(self) -> bool:
         """Return whether lines say which month each bill is of, and no field is its period."""
@@ -273,11 +323,10 @@ class Sides:
         if period is None:
             return "true"
         is_blank = f"nullif(trim(CAST({period.value} AS VARCHAR)), '') IS NULL"
-        unread, value = self._readings.unread(side, "record")["unread"], f"{side}.period"
-        return (
-            f"({is_blank} AND {self._readings.value(value)} IS NULL "
-            f"AND NOT coalesce(contains({unread}, 'period'), false))"
-        )
+        value = self._readings.value(f"{side}.period")
+        unread = self._readings.unread(side, "record")["unread"]
+        is_unread = f"coalesce(contains({unread}, 'period'), false)"
+        return f"({is_blank} AND {value} IS NULL AND NOT {is_unread})"
 
     def quarantined(self) -> pa.Table:
         """Return the records in quarantine, with what of their roles can be read."""
@@ -288,21 +337,29 @@ class Sides:
 
     def _value(self, side: str, name: str) -> str:
         """Return the expression of a role. Amounts and prices in minor units become major ones."""
-        value, measure = self._readings.value(f"{side}.{name}"), name.removeprefix("line_")
+        value = self._readings.value(f"{side}.{name}")
         if name == "currency":
             return code_of(value)
         units = self._units
+        measure = name.removeprefix("line_")
         if measure not in {"amount", "price"} or "minor" not in units.values():
             return value
         if units[side] == "minor":
             is_line = name.startswith("line_")
             currency = "bills.currency" if is_line else self._value(side, "currency")
             value = f"{value} * {minor_unit_of(currency)}"
+        # Both sides get the digits that major units of any currency need: where two types meet,
+        # DuckDB rounds.
         scale = self._readings.scale_of(f"{side}.{name}") + MOST_DIGITS
         return f"CAST({value} AS DECIMAL(38,{scale}))"
 
 
+def _lower_trimmed(value: str) -> str:
+    """Return the expression of a status or kind as it is compared; see `lower_trimmed`."""
+    return f"lower(trim({value}, '{SPACES}'))"
+
+
 def _texts(values: Iterable[str]) -> str:
     """Return values of a status or kind as a list, which are compared without case and spaces."""
-    texts = ("'" + lower_trimmed(value).replace("'", "''") + "'" for value in values)
-    return f"[{', '.join(texts)}]::VARCHAR[]"
+    texts = ", ".join(quote_text(lower_trimmed(value)) for value in values)
+    return f"[{texts}]::VARCHAR[]"

@@ -6,7 +6,8 @@ name says. Where two fields are equally good, none is proposed.
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from functools import partial
+from typing import Any, Final, NamedTuple, TypeVar
 
 import duckdb
 
@@ -14,13 +15,14 @@ from pipelines.finance import mapping
 from pipelines.finance.mapping import PartnerRoles
 from pipelines.finance.reconcile.evidence import FEW, SOME, Evidence, Share
 from pipelines.finance.reconcile.names import OTHERS, UNNAMED, is_number_named, rank
-from pipelines.finance.reconcile.roles import NUMBERS, SIDES, Column, words
+from pipelines.finance.reconcile.roles import NUMBERS, SIDES, FieldColumn, words
 from pipelines.finance.reconcile.spelled import Kind, kind_of
 from pipelines.finance.reconcile.units import AMOUNTS, find_units
 
-SURE, NAMED = 0.9, 0.5  # shares that show a role alone, and together with a name
-CLOSE = 0.02  # shares that differ by less are equally good
-WIDTH = 12  # numbers of a table that are multiplied; all combinations of three are
+SURE: Final = 0.9  # a share that shows a role alone
+NAMED: Final = 0.5  # a share that shows a role together with a name
+CLOSE: Final = 0.02  # shares that differ by less are equally good
+WIDTH: Final = 12  # numbers of a table that are multiplied; all combinations of three are
 KINDS: Final = {  # of fields, with what their values show
     "codes": "values are ISO 4217 codes",
     "few": f"rows have one of at most {FEW} values",
@@ -28,17 +30,30 @@ KINDS: Final = {  # of fields, with what their values show
     "labels": "rows have a value",
     "numbers": "rows have a number",
 }
-NAMED_ROLES: Final = {  # period after other times: a date may be any of them
-    **dict.fromkeys(("billing.status", "billing.kind"), "few"),
-    **dict.fromkeys(("usage.updated", "usage.recorded", "usage.period"), "times"),
-    **dict.fromkeys(("billing.updated", "billing.issued", "billing.period"), "times"),
-    **dict.fromkeys(("usage.organization", "usage.plan", "usage.metric"), "labels"),
-    **dict.fromkeys(("billing.organization", "billing.number", "billing.line_plan"), "labels"),
+# Roles that are found by name, with the kind of their fields. A date may be any of several times,
+# so a period is looked for after the others.
+NAMED_ROLES: Final = {
+    "billing.status": "few",
+    "billing.kind": "few",
+    "usage.updated": "times",
+    "usage.recorded": "times",
+    "usage.period": "times",
+    "billing.updated": "times",
+    "billing.issued": "times",
+    "billing.period": "times",
+    "usage.organization": "labels",
+    "usage.plan": "labels",
+    "usage.metric": "labels",
+    "billing.organization": "labels",
+    "billing.number": "labels",
+    "billing.line_plan": "labels",
 }
 AGREE: Final = {  # whose values are those of the other side
     "billing.organization": "usage.organization",
     "billing.line_plan": "usage.plan",
 }
+T = TypeVar("T")
+Columns = tuple[FieldColumn, ...]
 UNCOUNTED: Final = re.compile(mapping.UNCOUNTED_WORDS, re.IGNORECASE)
 CREDIT: Final = re.compile(mapping.CREDIT_WORDS, re.IGNORECASE)
 
@@ -59,15 +74,18 @@ def propose_roles(db: duckdb.DuckDBPyConnection, partners: PartnerRoles) -> dict
     `db` is a published version. The roles of partners are documented, or set by a person.
     """
     evidence = Evidence(db)
-    search, sides = _Search(evidence), {each.stream for each in evidence.shares}
+    search = _Search(evidence)
     search.run(partners)
-    return {
-        f"{side}.{name}": search.proposals[f"{side}.{name}"]
-        if side in sides
-        else Proposal(None, f"There are no rows of {side}.")
-        for side in SIDES
-        for name, _ in getattr(mapping.Mapping(), side)
-    }
+    sides = {column.stream for column in evidence.shares}
+    proposals = {}
+    for side in SIDES:
+        for name, _field in getattr(mapping.Mapping(), side):
+            role = f"{side}.{name}"
+            if side in sides:
+                proposals[role] = search.proposals[role]
+            else:
+                proposals[role] = Proposal(None, f"There are no rows of {side}.")
+    return proposals
 
 
 class _Search:
@@ -75,39 +93,45 @@ class _Search:
 
     def __init__(self, evidence: Evidence) -> None:
         self._evidence = evidence
-        self._found: dict[str, Column] = {}
+        self._found: dict[str, FieldColumn] = {}
         self.proposals: dict[str, Proposal] = {}
 
     def run(self, partners: PartnerRoles) -> None:
+        """Look for every role, in an order in which each has what it depends on."""
         self._partners(partners)
         for side in ("usage", "billing"):
             self._key(side)
             self._choose_by("codes", f"{side}.currency")
             self._refer(f"{side}.partner", "partners.id", self._free(side))
+        # A value that many lines share refers to no single record of usage.
+        shares = self._evidence.shares
         items = self._free("billing.line_usage")
-        rare = [each for each in items if self._evidence.shares[each]["different"].value >= SOME]
+        rare = [column for column in items if shares[column]["different"].value >= SOME]
         self._refer("billing.line_usage", "usage.id", rare)
         self._money("usage.")
         self._money("billing.line_")
         self._agree()
-        line, totals = self._found.get("billing.line_amount"), self._numbers("billing.amount")
-        sums = self._evidence.sums(line, totals) if line and totals else {}
-        if not self._choose("billing.amount", sums, "sampled bills are the sum of their lines"):
-            self._choose_by("numbers", "billing.amount", "; no lines add up to it")
+        self._total()
         for role, kind in NAMED_ROLES.items():
             if role in AGREE:
                 self._choose_agreeing(kind, role, AGREE[role])
             else:
                 self._choose_by(kind, role)
         self._choose_values(
-            ("billing.counted_statuses", "billing.other_statuses"),
-            "billing.status",
-            lambda each: not UNCOUNTED.search(each),
+            ("billing.counted_statuses", "billing.other_statuses"), "billing.status", _counts
         )
         self._choose_values(
             ("billing.credit_kinds", "billing.other_kinds"), "billing.kind", CREDIT.search
         )
         self._units()
+
+    def _total(self) -> None:
+        """Find the total of a bill: what its lines add up to, else by name."""
+        line = self._found.get("billing.line_amount")
+        totals = self._numbers("billing.amount")
+        sums = self._evidence.sums(line, totals) if line and totals else {}
+        if not self._choose("billing.amount", sums, "sampled bills are the sum of their lines"):
+            self._choose_by("numbers", "billing.amount", "; no lines add up to it")
 
     def _units(self) -> None:
         """Say of both sides whether their amounts are in minor units."""
@@ -119,59 +143,88 @@ class _Search:
                 proposal = Proposal(unit, units.reason)
             self.proposals[f"{side}.amount_unit"] = proposal
 
-    def _free(self, role: str) -> list[Column]:
+    def _free(self, role: str) -> list[FieldColumn]:
         """Return the columns that have no role yet: of records, or of one list in them."""
         side, _, name = role.partition(".")
-        is_line, reference = name.startswith("line_"), self._found.get("billing.line_usage")
+        is_line = name.startswith("line_")
+        taken = set(self._found.values())
         free = [
-            each
-            for each in self._evidence.shares
-            if each.stream == side and (each.row == "line") == is_line
+            column
+            for column in self._evidence.shares
+            if column.stream == side and (column.row == "line") == is_line and column not in taken
         ]
         if is_line and name != "line_usage":
-            tables = {reference.table} if reference else {each.table for each in free}
-            free = [each for each in free if {each.table} == tables]
-        return [each for each in free if each not in self._found.values()]
+            lines = self._table_of_lines()
+            free = [column for column in free if column.table == lines]
+        return free
 
-    def _numbers(self, role: str) -> list[Column]:
+    def _table_of_lines(self) -> str | None:
+        """Return the table with the lines of bills; None where it may be one of several."""
+        reference = self._found.get("billing.line_usage")
+        if reference:
+            return reference.table
+        tables = {
+            column.table
+            for column in self._evidence.shares
+            if column.stream == "billing" and column.row == "line"
+        }
+        return tables.pop() if len(tables) == 1 else None
+
+    def _numbers(self, role: str) -> list[FieldColumn]:
         """Return free columns of numbers, then those of texts that all say one, but identifiers."""
-        free = self._free(role)
-        numbers = [each for each in free if each.is_number and not OTHERS & set(words(each.path))]
-        texts = [each for each in free if self._says_numbers(each) and is_number_named(each)]
-        return numbers + sorted(texts, key=lambda each: self._rank_as_number(role, each))
-
-    def _says_numbers(self, column: Column) -> bool:
-        shares = self._evidence.shares[column]
-        return (
-            column.type == "VARCHAR" and shares["numbers"].part >= SURE * shares["filled"].part > 0
-        )
-
-    def _rank_as_number(self, role: str, column: Column) -> float:
+        numbers = []
+        texts = []
+        for column in self._free(role):
+            if column.is_number:
+                if not OTHERS & set(words(column.path)):
+                    numbers.append(column)
+            elif self._says_numbers(column) and is_number_named(column):
+                texts.append(column)
         side = role.rpartition(".")[0]
-        return min(rank(f"{side}.{name}", column) for name in NUMBERS)
+        return numbers + sorted(texts, key=partial(_rank_as_number, side))
+
+    def _says_numbers(self, column: FieldColumn) -> bool:
+        """Return whether nearly all texts of a column say a number."""
+        shares = self._evidence.shares[column]
+        least = SURE * shares["filled"].part
+        return column.type == "VARCHAR" and shares["numbers"].part >= least > 0
 
     def _choose(
-        self, role: str, shares: Mapping[Column, Share], meaning: str, *, needs_name: bool = False
+        self,
+        role: str,
+        shares: Mapping[FieldColumn, Share],
+        meaning: str,
+        *,
+        needs_name: bool = False,
     ) -> bool:
         """Give a role to the field with the best name and share; whether any is good enough."""
-        ranks = {each: rank(role, each) for each in shares}
-        tried = [each for each in shares if ranks[each] < UNNAMED or not needs_name]
-        least = {each: SURE if ranks[each] == UNNAMED else NAMED for each in tried}
-        good = {each: shares[each] for each in tried if shares[each].value >= least[each]}
-        best = _best(good, lambda each: (good[each].value < SURE, ranks[each]))
-        field, reason = None, "No field has a name that fits."
+        ranks = {column: rank(role, column) for column in shares}
+        tried = [column for column in shares if ranks[column] < UNNAMED or not needs_name]
+        good = {}
+        for column in tried:
+            least = SURE if ranks[column] == UNNAMED else NAMED
+            if shares[column].value >= least:
+                good[column] = shares[column]
+
+        def order(column: FieldColumn) -> tuple[bool, float]:
+            return good[column].value < SURE, ranks[column]
+
+        best = _best(good, order)
         if len(best) == 1:
-            self._found[role], field, share = best[0], best[0].path, good[best[0]]
-            is_text = kind_of(role) is Kind.NUMBER and not best[0].is_number
-            reason = f"{share} {meaning}." + " The numbers are texts." * is_text
-            reason += " The name fits." * (ranks[best[0]] < UNNAMED)
-        elif best:
-            paths = ", ".join(each.path for each in best)
+            column = best[0]
+            self._found[role] = column
+            reason = _why_chosen(role, column, f"{good[column]} {meaning}.")
+            self.proposals[role] = Proposal(column.path, reason)
+            return True
+        if best:
+            paths = ", ".join(column.path for column in best)
             reason = f"Equally good: {paths}. Choose one in mapping.toml."
         elif tried:
-            near = max(tried, key=lambda each: shares[each].value)
-            reason = f"No field qualifies. Nearest: {near.path}, {shares[near]} {meaning}."
-        self.proposals[role] = Proposal(field, reason)
+            nearest = max(tried, key=lambda column: shares[column].value)
+            reason = f"No field qualifies. Nearest: {nearest.path}, {shares[nearest]} {meaning}."
+        else:
+            reason = "No field has a name that fits."
+        self.proposals[role] = Proposal(None, reason)
         return bool(best)
 
     def _choose_by(self, kind: str, role: str, but: str = "") -> None:
@@ -179,78 +232,103 @@ class _Search:
 
         Numbers in columns of text are looked at where no column of numbers has a name that fits.
         """
-        shares = {each: self._evidence.shares[each][kind] for each in self._free(role)}
-        numbers = {each: shares[each] for each in shares if each.is_number}
-        if kind == "numbers" and self._choose(role, numbers, KINDS[kind] + but, needs_name=True):
-            return
-        self._choose(role, shares, KINDS[kind] + but, needs_name=kind != "codes")
+        shares = {column: self._evidence.shares[column][kind] for column in self._free(role)}
+        meaning = KINDS[kind] + but
+        if kind == "numbers":
+            numbers = {column: share for column, share in shares.items() if column.is_number}
+            if self._choose(role, numbers, meaning, needs_name=True):
+                return
+        self._choose(role, shares, meaning, needs_name=kind != "codes")
 
     def _partners(self, roles: PartnerRoles) -> None:
-        columns = {each.path: each for each in self._free("partners")}
+        columns = {column.path: column for column in self._free("partners")}
         for name, path in roles:
-            role, default = f"partners.{name}", PartnerRoles.model_fields[name].default
-            reason = "The service documents it." if path == default else "mapping.toml says so."
+            role = f"partners.{name}"
+            is_documented = path == PartnerRoles.model_fields[name].default
+            reason = "The service documents it." if is_documented else "mapping.toml says so."
+            field = None
             if path in columns:
                 self._found[role] = columns[path]
+                field = path
             elif path:
                 reason += f" No record has a field {path}."
-            self.proposals[role] = Proposal(path if path in columns else None, reason)
+            self.proposals[role] = Proposal(field, reason)
 
     def _key(self, side: str) -> None:
         """Find the primary key of a list, else a field that differs in every row."""
-        columns, key = self._free(side), self._evidence.keys.get(side)
-        proven = [each for each in columns if each.path == key]
-        unique = proven or [each for each in columns if self._evidence.is_unique(each)]
-        shares = {each: self._evidence.shares[each]["filled"] for each in unique}
-        differ = "all differ" if not proven else "it is the primary key of the list"
+        columns = self._free(side)
+        key = self._evidence.keys.get(side)
+        unique = [column for column in columns if column.path == key]
+        differ = "it is the primary key of the list"
+        if not unique:
+            unique = [column for column in columns if self._evidence.is_unique(column)]
+            differ = "all differ"
+        shares = {column: self._evidence.shares[column]["filled"] for column in unique}
         self._choose(f"{side}.id", shares, f"rows have a value; {differ}")
 
-    def _refer(self, role: str, target: str, columns: Iterable[Column]) -> None:
+    def _refer(self, role: str, target: str, columns: Iterable[FieldColumn]) -> None:
         """Find the field whose values are those of another list's key."""
         key = self._found.get(target)
         if key is None:
             reason = f"{target} has no field, so no field can refer to it."
             self.proposals[role] = Proposal(None, reason)
             return
-        shares = {each: self._evidence.found(each, key) for each in columns}
+        shares = {column: self._evidence.referring(column, key) for column in columns}
         self._choose(role, shares, f"values are in {key.stream}.{key.path}")
 
     def _money(self, prefix: str) -> None:
         """Find quantity, price and amount: by what multiplies, else by name."""
-        quantity, price, amount = roles = [f"{prefix}{name}" for name in NUMBERS]
-        numbers, currency = self._numbers(quantity), f"{prefix.partition('.')[0]}.currency"
-        good, best = dict[tuple[Column, ...], Share](), list[Any]()
-        for tried in ([each for each in numbers if each.is_number], numbers):
-            if not best:
-                products = self._evidence.products(tried[:WIDTH], self._found.get(currency))
-                good = {each: share for each, share in products.items() if share.value >= SURE}
-                best = _best(good, lambda each: _product_rank(roles, each))
+        quantity, price, amount = (f"{prefix}{name}" for name in NUMBERS)
+        roles = (quantity, price, amount)
+        numbers = self._numbers(quantity)
         only = f" (only {WIDTH} of {len(numbers)} numbers)" if len(numbers) > WIDTH else ""
-        for at, role in enumerate(roles if best else ()):
-            one, two, product = (each.path for each in best[0])
-            shares = {each[at]: good[each] for each in best}
-            self._choose(role, shares, f"sampled rows are {one} x {two} = {product}{only}")
+        side = prefix.partition(".")[0]
+        products = self._products(roles, numbers, self._found.get(f"{side}.currency"))
+        if products:
+            one, two, product = (column.path for column in next(iter(products)))
+            meaning = f"sampled rows are {one} x {two} = {product}{only}"
+            for at, role in enumerate(roles):
+                shares = {columns[at]: share for columns, share in products.items()}
+                self._choose(role, shares, meaning)
         for role in (price, amount, quantity):  # unitPrice is a price, no quantity of units
             if role not in self.proposals:
                 self._choose_by("numbers", role, f"; no product confirms it{only}")
 
+    def _products(
+        self, roles: Sequence[str], numbers: Sequence[FieldColumn], currency: FieldColumn | None
+    ) -> dict[Columns, Share]:
+        """Return the best products among columns of numbers; else, among texts that say numbers."""
+        for tried in ([column for column in numbers if column.is_number], numbers):
+            products = self._evidence.products(tried[:WIDTH], currency)
+            good = {columns: share for columns, share in products.items() if share.value >= SURE}
+            best = _best(good, partial(_product_rank, roles))
+            if best:
+                return {columns: good[columns] for columns in best}
+        return {}
+
     def _agree(self) -> None:
         """Find amounts without a name: fields of lines that add up to a field of their usage."""
         sides = ("usage.amount", "billing.line_amount")
-        key, reference = (self._found.get(each) for each in ("usage.id", "billing.line_usage"))
+        key = self._found.get("usage.id")
+        reference = self._found.get("billing.line_usage")
         if not key or not reference or self._found.keys() >= {*sides}:
             return
-        used, billed = (
-            [self._found[role]] if role in self._found else self._numbers(role)[:WIDTH]
-            for role in sides
-        )
+        used, billed = (self._possible_amounts(role) for role in sides)
         shares = self._evidence.agreeing((key, used), (reference, billed))
-        good = {each: share for each, share in shares.items() if share.value >= SURE}
-        best = _best(good, len)
+        good = {columns: share for columns, share in shares.items() if share.value >= SURE}
+        best = _best(good, len)  # all of them are equally well named: not at all
+        if not best:
+            return
         for at, role in enumerate(sides):
-            if best and role not in self._found:
-                found = {each[at]: shares[each] for each in best}
-                self._choose(role, found, "sums of lines are equal to their usage")
+            if role not in self._found:
+                agreeing = {columns[at]: good[columns] for columns in best}
+                self._choose(role, agreeing, "sums of lines are equal to their usage")
+
+    def _possible_amounts(self, role: str) -> list[FieldColumn]:
+        """Return the column of a role, or those that may have it."""
+        if role in self._found:
+            return [self._found[role]]
+        return self._numbers(role)[:WIDTH]
 
     def _choose_agreeing(self, kind: str, role: str, other: str) -> None:
         """Give a role to a field whose name fits and whose values the other side has, too."""
@@ -259,12 +337,11 @@ class _Search:
             reason = f"{other} has no field to compare values with."
             self.proposals[role] = Proposal(None, reason)
             return
-        named = [each for each in self._free(role) if rank(role, each) < UNNAMED]
-        shares = {
-            each: self._evidence.found(each, target)
-            for each in named
-            if self._evidence.shares[each][kind].value >= NAMED
-        }
+        shares = {}
+        for column in self._free(role):
+            is_named = rank(role, column) < UNNAMED
+            if is_named and self._evidence.shares[column][kind].value >= NAMED:
+                shares[column] = self._evidence.referring(column, target)
         self._choose(role, shares, f"values are in usage.{target.path}", needs_name=True)
 
     def _choose_values(
@@ -274,27 +351,58 @@ class _Search:
 
         The others are listed as well, so that a new value is seen as one.
         """
+        meant_role, others_role = roles
         column = self._found.get(of_role)
-        values = self._evidence.values(column) if column else []
-        meant = tuple(each for each in values if is_meant(each))
-        others = [each for each in values if each not in meant]
-        if column and of_role == "billing.status" and not self._evidence.is_filled(column):
+        if column is None:
+            reason = f"{of_role} has no field."
+            self.proposals[meant_role] = Proposal(None, reason)
+            self.proposals[others_role] = Proposal(None, reason)
+            return
+        meant: list[str] = []
+        others: list[str] = []
+        for value in self._evidence.values(column):
+            if is_meant(value):
+                meant.append(value)
+            else:
+                others.append(value)
+        if of_role == "billing.status" and not self._evidence.is_filled(column):
             others.append(mapping.NO_STATUS)
-        reason = f"Other values: {', '.join(others) or 'none'}." if column else ""
-        reason = reason or f"{of_role} has no field."
-        self.proposals[roles[0]] = Proposal(meant or None, reason)
-        self.proposals[roles[1]] = Proposal(tuple(others) if column else None, reason)
+        reason = f"Other values: {', '.join(others) or 'none'}."
+        self.proposals[meant_role] = Proposal(tuple(meant) or None, reason)
+        self.proposals[others_role] = Proposal(tuple(others), reason)
 
 
-def _best(shares: Mapping[Any, Share], order: Callable[[Any], Any]) -> list[Any]:
+def _why_chosen(role: str, column: FieldColumn, reason: str) -> str:
+    """Return why a column has a role: what its values show, and what its type and name do."""
+    if kind_of(role) is Kind.NUMBER and not column.is_number:
+        reason += " The numbers are texts."
+    if rank(role, column) < UNNAMED:
+        reason += " The name fits."
+    return reason
+
+
+def _counts(status: str) -> bool:
+    """Return whether a status sounds as if its bills count."""
+    return not UNCOUNTED.search(status)
+
+
+def _best(shares: Mapping[T, Share], order: Callable[[T], Any]) -> list[T]:
     """Return the first in an order, and of these the ones with the largest share, all if equal."""
-    first = [each for each in shares if order(each) == min(map(order, shares))]
-    most = max((shares[each].value for each in first), default=0)
-    return [each for each in first if most - shares[each].value < CLOSE]
+    if not shares:
+        return []
+    least = min(map(order, shares))
+    first = [candidate for candidate in shares if order(candidate) == least]
+    most = max(shares[candidate].value for candidate in first)
+    return [candidate for candidate in first if most - shares[candidate].value < CLOSE]
 
 
-def _product_rank(roles: Sequence[str], product: Sequence[Column]) -> tuple[float, bool]:
+def _rank_as_number(side: str, column: FieldColumn) -> float:
+    """Return how well a column is named for the role of a number that fits it best."""
+    return min(rank(f"{side}.{name}", column) for name in NUMBERS)
+
+
+def _product_rank(roles: Sequence[str], product: Columns) -> tuple[float, bool]:
     """Return how well a product is named, 0 the best; whole numbers are rather quantities."""
-    quantity, price, _ = product
-    names = sum(rank(role, each) for role, each in zip(roles, product, strict=True))
+    quantity, price, _amount = product
+    names = sum(rank(role, column) for role, column in zip(roles, product, strict=True))
     return (names, price.scale == 0 < quantity.scale)

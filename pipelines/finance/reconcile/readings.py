@@ -5,7 +5,7 @@ of what each text says (`read_usage_period`). Of a value without a column, `_ext
 spelling: tables `read_usage_record` and `read_billing_line` have what such rows say.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 from zoneinfo import ZoneInfo
 
@@ -13,7 +13,7 @@ import duckdb
 import pyarrow as pa
 
 from pipelines.core.text import quote_identifier
-from pipelines.finance.reconcile.roles import Column
+from pipelines.finance.reconcile.roles import FieldColumn
 from pipelines.finance.reconcile.room import Numbers, digits_before, fits_in
 from pipelines.finance.reconcile.sent import (
     ARROW,
@@ -69,28 +69,30 @@ class Readings:
     def __init__(
         self,
         db: duckdb.DuckDBPyConnection,
-        columns: Mapping[str, Column],
+        columns: Mapping[str, FieldColumn],
         terms: tuple[ZoneInfo, Collection[str], int],
         prefix: str,
     ) -> None:
-        self._columns, self._prefix = columns, prefix
+        self._columns = columns
+        self._prefix = prefix
         self.zone, self._needed, self._reserve = terms
-        self._texts = {
-            role: read_texts(db, role, column, self.zone)
-            for role, column in columns.items()
-            if kind_of(role) is not Kind.TEXT and column.type == "VARCHAR"
-        }
+        self._texts = {}
+        for role, column in columns.items():
+            if kind_of(role) is not Kind.TEXT and column.type == "VARCHAR":
+                self._texts[role] = read_texts(db, role, column, self.zone)
         self._rows = self._read_rows(db)
         self._with_json = self._find_json(db)
-        self._scales = {measure_of(role): self._scale(measure_of(role)) for role in columns}
-        self._digits = {each: self._most_digits(db, each) for each in self._scales}
+        measures = set(map(measure_of, columns))
+        self._scales = {measure: self._scale(measure) for measure in measures}
+        self._digits = {measure: self._most_digits(db, measure) for measure in measures}
         self._write(db)
 
     def value(self, role: str) -> str:
         """Return the expression for a role's value; NULL where there is none."""
         if role not in self._columns:
             return f"CAST(NULL AS {self._type(role)})"
-        value, row = self._in_column(role).value, self._columns[role].row
+        value = self._in_column(role).value
+        row = self._columns[role].row
         if (_side(role), row) in self._rows:
             value = f"coalesce({value}, read_{row}.{_name(role)})"
         if any(role in same and self._has_decimal(same) for same in SAME):
@@ -99,23 +101,23 @@ class Readings:
 
     def day_of(self, role: str) -> str:
         """Return the expression for the day of a role that is a moment."""
+        day_of_value = f"CAST({self.value(role)} AT TIME ZONE '{self.zone}' AS DATE)"
         column = self._columns.get(role)
-        if column is not None and column.is_time:
-            day = self._day_in_column(column)
-            at = _side(role), column.row
-            if at not in self._rows:
-                return day
-            return f"coalesce({day}, CAST({self.value(role)} AT TIME ZONE '{self.zone}' AS DATE))"
-        return f"CAST({self.value(role)} AT TIME ZONE '{self.zone}' AS DATE)"
+        if column is None or not column.is_time:
+            return day_of_value
+        day = self._day_in_column(column)
+        if (_side(role), column.row) in self._rows:
+            return f"coalesce({day}, {day_of_value})"
+        return day
 
     def joins(self, side: str, row: str) -> str:
         """Return the joins of the tables that the values of a side's rows need."""
-        joins = [
-            f"LEFT JOIN {self._table(role)} AS {_text(role)} "
-            f"ON {_text(role)}.text = {self._columns[role].value}"
-            for role in self._roles(side, row)
-            if role in self._texts
-        ]
+        joins = []
+        for role in self._roles(side, row):
+            if role in self._texts:
+                text = _text(role)
+                on = f"{text}.text = {self._columns[role].value}"
+                joins.append(f"LEFT JOIN {self._table(role)} AS {text} ON {on}")
         if (side, row) in self._rows:
             on = " AND ".join(f"read_{row}.{key} = {row}.{key}" for key in KEYS[row])
             joins.append(f"LEFT JOIN {self._table(f'{side}.{row}')} AS read_{row} ON {on}")
@@ -123,7 +125,8 @@ class Readings:
 
     def unread(self, side: str, row: str) -> dict[str, str]:
         """Return expressions: roles of a side's row that cannot be read, and what was sent."""
-        names, texts = list[str](), list[str]()
+        names = []
+        texts = []
         if (side, row) in self._rows:
             names.append(f"read_{row}.unread")
             texts.append(f"read_{row}.unread_text")
@@ -166,69 +169,82 @@ class Readings:
 
     def _read_rows(self, db: duckdb.DuckDBPyConnection) -> dict[tuple[str, str], list[SentRow]]:
         """Return what the rows of each table say that no column says."""
-        terms, found = (self.zone, self._needed), dict[tuple[str, str], list[SentRow]]()
-        of_lines = [role for role in self._needed if ".line_" in role]
+        rows_of = {}
+        lines = [self._columns[role] for role in self._needed if ".line_" in role]
         for side in dict.fromkeys(map(_side, self._columns)):
             for row in KEYS:
                 roles = {role: self._columns[role] for role in self._roles(side, row)}
+                if not roles:
+                    continue
                 is_bill = (side, row) == ("billing", "record")
-                lines = self._columns[of_lines[0]].list_names if is_bill and of_lines else ()
-                if roles and (rows := [*read_rows(db, roles, terms, lines)]):
-                    found[side, row] = rows
-        return found
+                list_names = lines[0].list_names if is_bill and lines else ()
+                rows = list(read_rows(db, roles, (self.zone, self._needed), list_names))
+                if rows:
+                    rows_of[side, row] = rows
+        return rows_of
 
     def _find_json(self, db: duckdb.DuckDBPyConnection) -> set[str]:
         """Return the needed roles of text that hold an object or a list in some row.
 
         Few do. So the expressions of most are short: DuckDB plans them in half of the time.
         """
-        found = set[str]()
+        with_json = set()
         for role in self._needed:
             column = self._columns[role]
             if kind_of(role) is Kind.TEXT and column.type == "VARCHAR":
                 table = quote_identifier(column.table)
                 query = HAS_JSON.format(column.row, table, IS_JSON.format(column.value))
                 if db.execute(query).fetchall() == [(True,)]:
-                    found.add(role)
-        return found
+                    with_json.add(role)
+        return with_json
 
     def _scale(self, measure: str) -> int:
         """Return the digits behind the point of every amount, quantity or price."""
-        roles = [role for role in self._columns if measure_of(role) == measure]
-        texts = (value for role in roles for value in self._texts.get(role, {}).values())
-        rows = (
-            row.values.get(role) for rows in self._rows.values() for row in rows for role in roles
-        )
-        columns = (self._columns[role].scale for role in roles)
-        return min(MOST_SCALE, max(scale_of(texts), scale_of(rows), *columns))
+        scales = [0]
+        for role, column in self._columns.items():
+            if measure_of(role) == measure:
+                scales.append(column.scale)
+                scales.append(scale_of(self._texts.get(role, {}).values()))
+                scales.append(scale_of(self._sent(role)))
+        return min(MOST_SCALE, max(scales))
 
     def _most_digits(self, db: duckdb.DuckDBPyConnection, measure: str) -> int:
         """Return the digits before the point that a number may have, so that no sum overflows."""
         numbers = Numbers(db, DIGITS - self._scales[measure] - self._reserve)
-        for role in self._columns:
+        for role, column in self._columns.items():
             if measure_of(role) == measure and kind_of(role) is Kind.NUMBER:
-                numbers.add_column(self._columns[role], self._texts.get(role, {}).values())
-                numbers.add(row.values.get(role) for rows in self._rows.values() for row in rows)
+                numbers.add_column(column, self._texts.get(role, {}).values())
+                numbers.add(self._sent(role))
         return numbers.most_digits()
+
+    def _sent(self, role: str) -> Iterator[Any]:
+        """Yield what rows say of a role that no column says."""
+        for rows in self._rows.values():
+            for row in rows:
+                yield row.values.get(role)
 
     def _write(self, db: duckdb.DuckDBPyConnection) -> None:
         """Create the tables. A number that is too large for its type says nothing."""
         for role, texts in self._texts.items():
             fitting = {text: self.fitted(role, value) for text, value in texts.items()}
             write_texts(db, self._table(role), fitting, self.arrow(role))
-        for (side, row), found in self._rows.items():
+        for (side, row), sent in self._rows.items():
             roles = {role: (_name(role), self.arrow(role)) for role in self._roles(side, row)}
-            write_rows(db, self._table(f"{side}.{row}"), [*map(self._fitted, found)], roles)
+            rows = [self._fitted(sent_row) for sent_row in sent]
+            write_rows(db, self._table(f"{side}.{row}"), rows, roles)
 
     def _fitted(self, row: SentRow) -> SentRow:
-        values = {role: self.fitted(role, value) for role, value in row.values.items()}
-        large = [
-            role
-            for role, value in values.items()
-            if value is None and row.values[role] is not None and role in self._needed
-        ]
-        text = row.text or (f"{row.values[large[0]]}" if large else None)
-        return SentRow(row.key, values, [*row.unread, *map(_name, large)], text)
+        """Return a row whose numbers have the types of their roles; too large ones are unread."""
+        values = {}
+        unread = list(row.unread)
+        text = row.text
+        for role, value in row.values.items():
+            values[role] = self.fitted(role, value)
+            is_too_large = values[role] is None and value is not None
+            if is_too_large and role in self._needed:
+                unread.append(_name(role))
+                text = text or str(value)
+        return SentRow(row.key, values, unread, text)
 
     def _table(self, name: str) -> str:
         return f"{self._prefix}read_{name.replace('.', '_')}"
@@ -239,15 +255,19 @@ class Readings:
         return SQL.get(kind_of(role), f"DECIMAL({DIGITS},{scale})")
 
     def _has_decimal(self, roles: Collection[str]) -> bool:
-        columns = (self._columns.get(role) for role in roles)
-        return any(column and column.type.startswith("DECIMAL") for column in columns)
+        for role in roles:
+            column = self._columns.get(role)
+            if column is not None and column.type.startswith("DECIMAL"):
+                return True
+        return False
 
     def _in_column(self, role: str) -> Reading:
         """Return how a role is read from its column alone."""
         column = self._columns[role]
-        # A bill with a blank period is one without any.
-        is_period = role == "billing.period" and role in self._texts
-        is_sent = f"trim({column.value}) <> ''" if is_period else f"{column.value} IS NOT NULL"
+        is_sent = f"{column.value} IS NOT NULL"
+        if role == "billing.period" and role in self._texts:
+            # A bill with a blank period is one without any.
+            is_sent = f"trim({column.value}) <> ''"
         if role in self._texts:
             value = f"{_text(role)}.value"
             return Reading(value, f"{is_sent} AND {value} IS NULL")
@@ -262,27 +282,36 @@ class Readings:
             return Reading(typed, f"{is_sent} AND {typed} IS NULL")
         return Reading(typed)
 
-    def _typed(self, role: str, column: Column) -> str | None:
+    def _typed(self, role: str, column: FieldColumn) -> str | None:
         """Return the expression for a value of the right type; None where its type is none."""
-        kind, value = kind_of(role), column.value
-        if kind is Kind.NUMBER and column.is_number:
-            cast, most = f"TRY_CAST({value} AS {self._type(role)})", self._digits[measure_of(role)]
-            return f"if({fits_in(value, most)}, {cast}, NULL)" if column.digits > most else cast
+        kind = kind_of(role)
+        value = column.value
+        if kind is Kind.NUMBER:
+            return self._typed_number(role, column) if column.is_number else None
         if kind is Kind.TEXT:
             text = f"CAST({value} AS VARCHAR)"
-            return (
-                PLAIN.format(text) if column.type.startswith("DECIMAL") and column.scale else text
-            )
-        if kind is Kind.DAY and column.is_time:
-            return self._day_in_column(column)
-        if kind is Kind.TIME and column.type == "DATE":
+            is_fraction = column.type.startswith("DECIMAL") and column.scale
+            return PLAIN.format(text) if is_fraction else text
+        if kind is Kind.DAY:
+            if column.is_time:
+                return self._day_in_column(column)
+            return value if column.type == "DATE" else None
+        if column.type == "DATE":
             return f"CAST({value} AS TIMESTAMP) AT TIME ZONE '{self.zone}'"
-        fits = column.type == "DATE" if kind is Kind.DAY else column.is_time
-        return value if fits and kind is not Kind.NUMBER else None
+        return value if column.is_time else None
 
-    def _day_in_column(self, column: Column) -> str:
+    def _typed_number(self, role: str, column: FieldColumn) -> str:
+        """Return the expression for a number; NULL if it is too large for a sum."""
+        cast = f"TRY_CAST({column.value} AS {self._type(role)})"
+        most = self._digits[measure_of(role)]
+        if column.digits <= most:
+            return cast
+        return f"if({fits_in(column.value, most)}, {cast}, NULL)"
+
+    def _day_in_column(self, column: FieldColumn) -> str:
         """Return the day of a moment in the time zone; a date that was sent is that day."""
-        in_utc = f"CAST(make_timestamp(epoch_us({column.value})) AS DATE)"  # a sixth of the time
+        # A sixth of the time of a cast by way of the time zone.
+        in_utc = f"CAST(make_timestamp(epoch_us({column.value})) AS DATE)"
         if self.zone.key == "UTC":
             return in_utc
         here = f"CAST({column.value} AT TIME ZONE '{self.zone}' AS DATE)"

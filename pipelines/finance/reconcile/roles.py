@@ -2,12 +2,14 @@
 
 import json
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import duckdb
 
-from pipelines.finance.mapping import Mapping
+from pipelines.finance.mapping import Mapping as RoleMapping
 
 SIDES: Final = ("partners", "usage", "billing")
 NUMBERS: Final = ("quantity", "price", "amount")
@@ -28,11 +30,18 @@ ORDER BY columns.position
 # The date in a text, which may be a month.
 DAY: Final = "coalesce(TRY_CAST({value} AS DATE), TRY_CAST({value} || '-01' AS DATE))"
 
-
 WORD: Final = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 
 
-class _Column(NamedTuple):
+@dataclass(frozen=True)
+class FieldColumn:
+    """A column of `history`; `path` is the field that it holds, as a mapping names it.
+
+    In statements, `value` is the column, `source` its current rows, and `row` one of them: record
+    or line. `scale` and `digits` count the digits behind and before the decimal point. `steps` are
+    the names from the record inwards, as JSON; null stands for a list.
+    """
+
     stream: str
     path: str
     table: str
@@ -45,15 +54,6 @@ class _Column(NamedTuple):
     digits: int
     steps: str
 
-
-class Column(_Column):
-    """A column of `history`; `path` is the field that it holds, as a mapping names it.
-
-    In statements, `value` is the column, `source` its current rows, and `row` one of them: record
-    or line. `scale` and `digits` count the digits behind and before the decimal point. `steps` are
-    the names from the record inwards, as JSON.
-    """
-
     @cached_property
     def list_names(self) -> list[str]:
         """The names from the record to the list that holds the row; none of a record."""
@@ -64,7 +64,9 @@ class Column(_Column):
     def names(self) -> list[str]:
         """The names from the row inwards."""
         names: list[Any] = json.loads(self.steps)
-        return names[max((at for at, name in enumerate(names) if name is None), default=-1) + 1 :]
+        while None in names:
+            names = names[names.index(None) + 1 :]
+        return names
 
     @property
     def is_time(self) -> bool:
@@ -79,32 +81,42 @@ class Column(_Column):
 
 def words(name: str) -> list[str]:
     """Return the words of a name, small and without the s of a plural: unitPrices: unit, price."""
-    return [re.sub("(?<=[^su])s$", "", each.lower()) for each in WORD.findall(name)]
+    return [re.sub("(?<=[^su])s$", "", word.lower()) for word in WORD.findall(name)]
 
 
-def read_columns(db: duckdb.DuckDBPyConnection) -> list[Column]:
+def read_columns(db: duckdb.DuckDBPyConnection) -> list[FieldColumn]:
     """Return the columns of the three lists that hold single values, in their order."""
-    return [Column(*row) for row in db.execute(COLUMNS).fetchall()]
+    return [FieldColumn(*row) for row in db.execute(COLUMNS).fetchall()]
 
 
 def find_roles(
-    db: duckdb.DuckDBPyConnection, mapping: Mapping
-) -> tuple[dict[str, Column], dict[str, str]]:
+    db: duckdb.DuckDBPyConnection, mapping: RoleMapping
+) -> tuple[dict[str, FieldColumn], dict[str, str]]:
     """Return the column of each role (`usage.amount`), and why other roles have none."""
-    columns = {(each.stream, each.path): each for each in read_columns(db)}
-    known, unknown = dict[str, Column](), dict[str, str]()
+    columns = {(column.stream, column.path): column for column in read_columns(db)}
+    streams = {column.stream for column in columns.values()}
+    known: dict[str, FieldColumn] = {}
+    unknown: dict[str, str] = {}
     for role, path in mapping.fields().items():
         side = role.partition(".")[0]
         column = columns.get((side, path))
-        if column is None:
-            is_read = any(stream == side for stream, _path in columns)
-            lack = f"no record of {side} has a field {path}" if is_read else f"{side} has no rows"
-            unknown[role] = f"{lack} ({role})"
-        else:
+        if column is not None:
             known[role] = column
-    of_lines = [role for role in known if ".line_" in role]
-    tables = [known[role].table for role in of_lines if known[role].row == "line"]
-    for role in of_lines:
-        if known[role].table not in tables[:1]:
-            unknown[role] = f"field {known.pop(role).path} is not in the list of lines ({role})"
+        elif side in streams:
+            unknown[role] = f"no record of {side} has a field {path} ({role})"
+        else:
+            unknown[role] = f"{side} has no rows ({role})"
+    for role in _outside_the_lines(known):
+        path = known.pop(role).path
+        unknown[role] = f"field {path} is not in the list of lines ({role})"
     return known, unknown
+
+
+def _outside_the_lines(known: Mapping[str, FieldColumn]) -> list[str]:
+    """Return the roles of lines whose column is not in the list that holds the lines.
+
+    That is the first list which a role of lines names.
+    """
+    of_lines = {role: column for role, column in known.items() if ".line_" in role}
+    lists = [column.table for column in of_lines.values() if column.row == "line"]
+    return [role for role, column in of_lines.items() if column.table not in lists[:1]]

@@ -12,7 +12,7 @@ from typing import Any, Final
 import duckdb
 
 from pipelines.core.text import quote_identifier
-from pipelines.finance.reconcile.roles import Column
+from pipelines.finance.reconcile.roles import FieldColumn
 from pipelines.finance.reconcile.spelled import DIGITS
 
 FACTOR: Final = 100  # sums of both sides, their differences, and both before and after a change
@@ -20,9 +20,9 @@ ROWS: Final = "SELECT count(*) FROM history.{}"
 # The digits before the point of a number of SQL; rarely counted, as that costs more than a sum.
 WIDTH: Final = "length(split_part(ltrim(CAST({} AS VARCHAR), '-'), '.', 1))"
 WIDTHS: Final = """
-SELECT {0} AS digits, count(*)
-FROM history.{1} AS {2.row}
-WHERE {2.value} IS NOT NULL
+SELECT {width} AS digits, count(*)
+FROM history.{table} AS {column.row}
+WHERE {column.value} IS NOT NULL
 GROUP BY digits
 """
 
@@ -31,12 +31,13 @@ class Numbers:
     """The numbers of one measure, such as all amounts, whose type has `room` before the point."""
 
     def __init__(self, db: duckdb.DuckDBPyConnection, room: int) -> None:
-        self._db, self._room = db, room
+        self._db = db
+        self._room = room
         self._counts = Counter[int]()
-        self._columns = list[Column]()
+        self._columns = list[FieldColumn]()
         self._rows = 1
 
-    def add_column(self, column: Column, texts: Iterable[Any]) -> None:
+    def add_column(self, column: FieldColumn, texts: Iterable[Any]) -> None:
         """Add a column of numbers, or what its texts say; each text may be in every row."""
         rows = self._count_rows(column)
         self._rows += rows
@@ -51,12 +52,18 @@ class Numbers:
 
     def most_digits(self) -> int:
         """Return how many digits a number may have before the point."""
-        widest = max([*self._counts, *(each.digits for each in self._columns)], default=0)
+        widest = max(self._counts, default=0)
+        for column in self._columns:
+            widest = max(widest, column.digits)
+        # As if every number had the most digits: nearly always enough, and nothing is counted.
         if widest + len(str(FACTOR * self._rows)) <= self._room:
             return self._room
         for column in self._columns:
-            table = quote_identifier(column.table)
-            query = WIDTHS.format(WIDTH.format(column.value), table, column)
+            query = WIDTHS.format(
+                width=WIDTH.format(column.value),
+                table=quote_identifier(column.table),
+                column=column,
+            )
             self._counts.update(dict(self._db.execute(query).fetchall()))
         total = 0
         for digits in sorted(self._counts):
@@ -65,15 +72,16 @@ class Numbers:
                 return min(digits - 1, self._room)
         return self._room
 
-    def _count_rows(self, column: Column) -> int:
+    def _count_rows(self, column: FieldColumn) -> int:
         ((rows,),) = self._db.execute(ROWS.format(quote_identifier(column.table))).fetchall()
         return int(rows)
 
 
 def digits_before(value: Any) -> int:
     """Return the digits of a number before the point; 0 of anything else."""
-    is_number = isinstance(value, Decimal) and value
-    return max(0, value.adjusted() + 1) if is_number else 0
+    if not isinstance(value, Decimal) or not value:
+        return 0
+    return max(0, value.adjusted() + 1)
 
 
 def fits_in(value: str, digits: int) -> str:

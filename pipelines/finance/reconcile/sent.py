@@ -13,7 +13,7 @@ import duckdb
 import pyarrow as pa
 
 from pipelines.core.text import quote_identifier
-from pipelines.finance.reconcile.roles import Column
+from pipelines.finance.reconcile.roles import FieldColumn
 from pipelines.finance.reconcile.spelled import (
     Kind,
     find_sent,
@@ -33,7 +33,9 @@ ARROW: Final = {
     Kind.DAY: pa.date32(),
     Kind.TIME: pa.timestamp("us", tz="UTC"),
 }
-TEXTS: Final = "SELECT DISTINCT {0.value} FROM history.{1} AS {0.row} WHERE {0.value} IS NOT NULL"
+TEXTS: Final = """
+SELECT DISTINCT {column.value} FROM history.{table} AS {column.row} WHERE {column.value} IS NOT NULL
+"""
 EXTRAS: Final = """
 SELECT {keys}, {row}._extra, [{empty}]
 FROM history.{table} AS {row}
@@ -55,18 +57,18 @@ class SentRow(NamedTuple):
     text: str | None
 
 
-def read_texts(db: duckdb.DuckDBPyConnection, role: str, column: Column, zone: ZoneInfo) -> Any:
+def read_texts(
+    db: duckdb.DuckDBPyConnection, role: str, column: FieldColumn, zone: ZoneInfo
+) -> Any:
     """Return what each text in a column says, None for nothing."""
-    query = TEXTS.format(column, quote_identifier(column.table))
-    kind, found = kind_of(role), dict[str, Any]()
-    for (text,) in _fetch(db, query):
-        found[text] = read_value(kind, text, zone)
-    return found
+    query = TEXTS.format(column=column, table=quote_identifier(column.table))
+    kind = kind_of(role)
+    return {text: read_value(kind, text, zone) for (text,) in _fetch(db, query)}
 
 
 def read_rows(
     db: duckdb.DuckDBPyConnection,
-    roles: Mapping[str, Column],
+    roles: Mapping[str, FieldColumn],
     terms: tuple[ZoneInfo, Collection[str]],
     lines: Sequence[str] = (),
 ) -> Iterator[SentRow]:
@@ -75,58 +77,67 @@ def read_rows(
     `terms` are the time zone, and the roles without which a figure is wrong.
     """
     first = next(iter(roles.values()))
-    values = [column.value for column in roles.values()]
     wanted = [
         f"({column.value} IS NULL AND {_has(first.row, column.names)})" for column in roles.values()
     ]
-    wanted += [_has(first.row, lines)] if lines else []
+    if lines:
+        wanted.append(_has(first.row, lines))
     query = EXTRAS.format(
         keys=", ".join(f"{first.row}.{key}" for key in KEYS[first.row]),
-        empty=", ".join(f"{value} IS NULL" for value in values),
+        empty=", ".join(f"{column.value} IS NULL" for column in roles.values()),
         row=first.row,
         table=quote_identifier(first.table),
         wanted=" OR ".join(wanted),
     )
     for *key, extra, empty in _fetch(db, query):
-        sent = json.loads(extra)
-        of_roles = {
-            role: find_sent(sent, column.names)
-            for (role, column), is_empty in zip(roles.items(), empty, strict=True)
-            if is_empty
-        }
-        found = {
-            role: value
-            for role, value in of_roles.items()
-            if value is not None and not (role == "billing.period" and value == "")
-        }
-        if lines and find_sent(sent, lines) is not None:
-            found[LINES] = find_sent(sent, lines)
-        if found:
-            yield _row(tuple(key), found, *terms)
+        extra_values = json.loads(extra)
+        sent = {}
+        for (role, column), is_empty in zip(roles.items(), empty, strict=True):
+            value = find_sent(extra_values, column.names) if is_empty else None
+            is_blank_period = role == "billing.period" and value == ""
+            if value is not None and not is_blank_period:
+                sent[role] = value
+        if lines:
+            not_a_list = find_sent(extra_values, lines)
+            if not_a_list is not None:
+                sent[LINES] = not_a_list
+        if sent:
+            yield _row(tuple(key), sent, *terms)
 
 
 def _row(
     key: tuple[Any, ...], sent: dict[str, Any], zone: ZoneInfo, needed: Collection[str]
-) -> Any:
-    values = {
-        role: read_sent(kind_of(role), value, zone) for role, value in sent.items() if role != LINES
-    }
-    failed = [role for role in sent if role in {*needed, LINES} and values.get(role) is None]
-    text = text_of(sent[failed[0]]) if failed else None
-    return SentRow(key, values, [role.rpartition(".")[2] for role in failed], text)
+) -> SentRow:
+    """Return what a row says by role, and what of it cannot be read."""
+    values = {}
+    unread = []
+    text = None
+    for role, value in sent.items():
+        if role != LINES:
+            values[role] = read_sent(kind_of(role), value, zone)
+        is_needed = role == LINES or role in needed
+        if is_needed and values.get(role) is None:
+            unread.append(role.rpartition(".")[2])
+            text = text or text_of(value)
+    return SentRow(key, values, unread, text)
 
 
 def _has(row: str, names: Sequence[str]) -> str:
-    """Return a condition that holds wherever `_extra` of a row has something at a place."""
+    """Return a condition that holds wherever `_extra` of a row has something at a place.
+
+    It is a fast one, which spares most rows to be parsed, and may hold elsewhere.
+    """
     name = names[0] if names else ""
-    is_plain = name.isascii() and name.replace("_", "").isalnum()  # it is spelled one way only
-    return f"""contains({row}._extra, '"{name}"')""" if is_plain else "true"
+    is_spelled_one_way = name.isascii() and name.replace("_", "").isalnum()
+    return f"""contains({row}._extra, '"{name}"')""" if is_spelled_one_way else "true"
 
 
 def _fetch(db: duckdb.DuckDBPyConnection, query: str) -> Iterator[tuple[Any, ...]]:
-    found = db.execute(query)
-    while rows := found.fetchmany(BATCH):
+    result = db.execute(query)
+    rows = result.fetchmany(BATCH)
+    while rows:
         yield from rows
+        rows = result.fetchmany(BATCH)
 
 
 def write_texts(
@@ -151,15 +162,17 @@ def write_rows(
 
     `roles` have a name and a type by role.
     """
-    keys = KEYS["line" if len(rows[0].key) == len(KEYS["line"]) else "record"]
-    columns = {
-        name: pa.array([each.key[at] for each in rows], ARROW.get(name, pa.string()))
-        for at, name in enumerate(keys)
-    }
+    is_of_lines = len(rows[0].key) == len(KEYS["line"])
+    keys = KEYS["line"] if is_of_lines else KEYS["record"]
+    columns = {}
+    for at, name in enumerate(keys):
+        of_type = ARROW.get(name, pa.string())
+        columns[name] = pa.array([row.key[at] for row in rows], of_type)
     for role, (name, of_type) in roles.items():
-        columns[name] = pa.array([each.values.get(role) for each in rows], of_type)
-    columns["unread"] = pa.array([",".join(each.unread) or None for each in rows], pa.string())
-    columns["unread_text"] = pa.array([each.text for each in rows], pa.string())
+        columns[name] = pa.array([row.values.get(role) for row in rows], of_type)
+    unread = [",".join(row.unread) or None for row in rows]
+    columns["unread"] = pa.array(unread, pa.string())
+    columns["unread_text"] = pa.array([row.text for row in rows], pa.string())
     _create(db, table, columns)
 
 

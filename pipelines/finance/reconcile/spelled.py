@@ -6,7 +6,6 @@ Here: which number, day, moment or text a spelling says. None: it says none, and
 import json
 import re
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from datetime import UTC, date, datetime, time
 from decimal import Context, Decimal
 from enum import StrEnum
@@ -38,7 +37,9 @@ def kind_of(role: str) -> Kind:
         return Kind.NUMBER
     if name in {"recorded", "updated", "issued"}:
         return Kind.TIME
-    return Kind.DAY if name == "period" else Kind.TEXT
+    if name == "period":
+        return Kind.DAY
+    return Kind.TEXT
 
 
 def measure_of(role: str) -> str:
@@ -52,29 +53,40 @@ def read_value(kind: Kind, text: str, zone: ZoneInfo) -> Decimal | date | str | 
         return parse_number(text)
     if kind is Kind.TEXT:
         return text
-    return _read_day(text, zone) if kind is Kind.DAY else _read_moment(text, zone)
+    if kind is Kind.DAY:
+        return _read_day(text, zone)
+    return _read_moment(text, zone)
 
 
 def _read_day(text: str, zone: ZoneInfo) -> date | None:
     """Return the day of a date, a moment, a time without a zone, or the first one of a month."""
-    day = parse_day(f"{text}-01" if MONTH.fullmatch(text) else text)
-    if day is None and (moment := parse_time(text)):
+    if MONTH.fullmatch(text):
+        return parse_day(f"{text}-01")
+    day = parse_day(text)
+    if day is not None:
+        return day
+    moment = parse_time(text)
+    if moment:
         return moment.utc.astimezone(zone).date()
-    if day is None and parse_time(f"{text}Z"):
-        return date.fromisoformat(text[:DAY_LENGTH])
-    return day
+    is_without_zone = parse_time(f"{text}Z")
+    return date.fromisoformat(text[:DAY_LENGTH]) if is_without_zone else None
 
 
 def _read_moment(text: str, zone: ZoneInfo) -> datetime | None:
     """Return a moment; that of a day is its beginning."""
-    if moment := parse_time(text):
+    moment = parse_time(text)
+    if moment:
         return moment.utc
-    if local := parse_time(f"{text}Z"):
+    local = parse_time(f"{text}Z")
+    if local:
         return local.utc.replace(tzinfo=zone).astimezone(UTC)
-    with suppress(OverflowError):  # of the first and the last day there is
-        if day := _read_day(text, zone):
-            return datetime.combine(day, time(), zone).astimezone(UTC)
-    return None
+    day = _read_day(text, zone)
+    if day is None:
+        return None
+    try:
+        return datetime.combine(day, time(), zone).astimezone(UTC)
+    except OverflowError:  # of the first and the last day there is
+        return None
 
 
 def find_sent(value: Any, names: Sequence[str]) -> Any:
@@ -100,20 +112,27 @@ def text_of(sent: Any) -> str:
 
 def read_sent(kind: Kind, sent: Any, zone: ZoneInfo) -> Decimal | date | str | None:
     """Return what a value says that has no column; a boolean is only text."""
-    if isinstance(sent, list) or (isinstance(sent, bool) and kind is not Kind.TEXT):
+    if isinstance(sent, list):
+        return None
+    if isinstance(sent, bool) and kind is not Kind.TEXT:
         return None
     return read_value(kind, text_of(sent), zone)
 
 
 def scale_of(numbers: Iterable[Any]) -> int:
     """Return the digits behind the point that some numbers need; other values need none."""
-    scales = (-int(each.as_tuple().exponent) for each in numbers if isinstance(each, Decimal))
-    return min(max(scales, default=0), MOST_SCALE)
+    scale = 0
+    for number in numbers:
+        if isinstance(number, Decimal):
+            scale = max(scale, -int(number.as_tuple().exponent))
+    return min(scale, MOST_SCALE)
 
 
 def round_number(number: Decimal) -> Decimal:
     """Return a number with the digits behind the point that count."""
-    rounded = fit(number, MOST_SCALE) if scale_of([number]) == MOST_SCALE else None
+    if scale_of([number]) < MOST_SCALE:
+        return number
+    rounded = fit(number, MOST_SCALE)
     return number if rounded is None else rounded
 
 

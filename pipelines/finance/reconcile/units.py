@@ -13,20 +13,16 @@ from pipelines.finance.reconcile.evidence import (
     Pair,
     Share,
 )
-from pipelines.finance.reconcile.roles import Column, words
+from pipelines.finance.reconcile.roles import FieldColumn, words
 
 MINOR_WORDS: Final = {"cent", "minor", "penny", "pence"}
 AMOUNTS: Final = {
     "usage": {"usage.amount"},
     "billing": {"billing.line_amount", "billing.amount"},
 }
-UNITS: Final[
-    dict[str, Callable[[int], int]]
-] = {  # which sides are in minor units -> the power of ten that a bill is larger by
-    "neither": lambda _digits: 0,
-    "billing": lambda digits: digits,
-    "usage": lambda digits: -digits,
-}
+# Which side is in minor units -> how often its amounts have the digits of the currency more
+# before the point than those of the other side: a bill in cents is 100 times its usage in euros.
+UNITS: Final = {"neither": 0, "billing": 1, "usage": -1}
 Fits = Callable[[Pair, int], bool]
 
 
@@ -37,48 +33,56 @@ class Units(NamedTuple):
     reason: str
 
 
-def find_units(evidence: Evidence, found: Mapping[str, Column]) -> Units:
+def find_units(evidence: Evidence, roles: Mapping[str, FieldColumn]) -> Units:
     """Return the sides whose amounts are in minor units, by the roles that have a column."""
-    amounts = {
-        side: [column for role, column in found.items() if role in roles]
-        for side, roles in AMOUNTS.items()
-    }
-    named = {
-        side
-        for side, columns in amounts.items()
-        if any(MINOR_WORDS & set(words(each.path)) for each in columns)
-    }
+    named = set()
+    for side, amount_roles in AMOUNTS.items():
+        for role in amount_roles & roles.keys():
+            if MINOR_WORDS & set(words(roles[role].path)):
+                named.add(side)
     name = "A name says cents." if named else "Nothing shows another unit."
-    side, shown = _compared(evidence, found)
-    if side is None:
+    side_in_minor, shown = _compared(evidence, roles)
+    if side_in_minor is None:
         return Units(frozenset(named), f"No currency shows the unit. {name}")
-    if side != "neither":
-        return Units(frozenset({side}), shown)
+    if side_in_minor != "neither":
+        return Units(frozenset({side_in_minor}), shown)
     if named:  # equal amounts are in one unit
         return Units(frozenset({"usage", "billing"}), f"{shown} {name}")
     return Units(frozenset(), shown)
 
 
-def _compared(evidence: Evidence, found: Mapping[str, Column]) -> tuple[str | None, str]:
-    """Return the side in minor units, or `neither`, and why; None where the data cannot show it."""
-    for pairs, fits, meaning in (
-        (evidence.billed_usage(found), _is_equal, "sums of lines are"),
-        (evidence.totals(found), _is_near, "totals of partners are near"),
-    ):
-        telling = [each for each in pairs if digits_of(each.currency) and _is_large(each)]
-        shares = {side: _share(telling, fits, side) for side in UNITS}
-        side = max(shares, key=lambda each: shares[each].value)
-        enough = 1 if fits is _is_near else FEWEST_ROWS
-        if shares[side].whole >= enough and shares[side].value >= SOME:
-            factors = {each.currency: UNITS[side](digits_of(each.currency)) for each in telling}
-            text = ", ".join(sorted(f"{code} {_factor(power)}" for code, power in factors.items()))
-            return side, f"{shares[side]} {meaning} the used amount times: {text}."
-    return None, ""
+def _compared(evidence: Evidence, roles: Mapping[str, FieldColumn]) -> tuple[str | None, str]:
+    """Return the side in minor units, or `neither`, and why; None where the data cannot show it.
+
+    Single records show it best. Totals are compared where no line names its usage.
+    """
+    shown = _show(evidence.billed_usage(roles), _is_equal, FEWEST_ROWS, "sums of lines are")
+    if shown is None:
+        shown = _show(evidence.totals(roles), _is_near, 1, "totals of partners are near")
+    return shown or (None, "")
+
+
+def _show(pairs: Iterable[Pair], fits: Fits, fewest: int, meaning: str) -> tuple[str, str] | None:
+    """Return the side in minor units as pairs show it, and why; None where they do not."""
+    telling = [pair for pair in pairs if digits_of(pair.currency) and _is_large(pair)]
+    shares = {side: _share(telling, fits, side) for side in UNITS}
+    side = max(shares, key=lambda name: shares[name].value)
+    share = shares[side]
+    if share.whole < fewest or share.value < SOME:
+        return None
+    factors = {pair.currency: Decimal(1).scaleb(_power(pair.currency, side)) for pair in telling}
+    text = ", ".join(sorted(f"{code} {factor:f}" for code, factor in factors.items()))
+    return side, f"{share} {meaning} the used amount times: {text}."
 
 
 def _share(pairs: Iterable[Pair], fits: Fits, side: str) -> Share:
     with localcontext(prec=EXACT_DIGITS):
-        return Share.of(fits(each, UNITS[side](digits_of(each.currency))) for each in pairs)
+        return Share.of(fits(pair, _power(pair.currency, side)) for pair in pairs)
+
+
+def _power(currency: str | None, side: str) -> int:
+    """Return the power of ten that a bill is larger by than its usage."""
+    return UNITS[side] * digits_of(currency)
 
 
 def _is_large(pair: Pair) -> bool:
@@ -93,9 +97,10 @@ def _is_equal(pair: Pair, power: int) -> bool:
 
 
 def _is_near(pair: Pair, power: int) -> bool:
-    billed, used = abs(pair.billed), abs(pair.used.scaleb(power))
+    """Return whether a bill is the used amount times a power of ten, give or take a factor of 3.
+
+    Totals of partners need not be equal, and two units differ by a factor of 10 at least.
+    """
+    billed = abs(pair.billed)
+    used = abs(pair.used.scaleb(power))
     return billed <= 3 * used and used <= 3 * billed
-
-
-def _factor(power: int) -> str:
-    return f"{Decimal(1).scaleb(power):f}"

@@ -1,0 +1,196 @@
+"""The rows of closed months: as they were signed off, beside what they are now.
+
+Here: the views that read the copies of months and the rows of today. Not here: how a copy is
+written and proven intact (close_copy).
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+import duckdb
+from duckdb.sqltypes import DuckDBPyType
+
+from pipelines.core.errors import ArchiveDamaged, PartnerSyncError
+from pipelines.core.text import quote_text
+from pipelines.finance.currencies import code_of
+from pipelines.finance.mapping import Mapping, read_mapping
+from pipelines.finance.reconcile.close_copy import MANIFEST, MAPPING, require_intact
+from pipelines.finance.reconcile.normalize import Sides
+from pipelines.finance.reconcile.statements import MEMORY
+from pipelines.metadata.tables import Close
+from pipelines.warehouse.memory_limit import readable_error
+
+CREATE_MONTHS: Final = """
+CREATE OR REPLACE TEMP TABLE closed_months (
+    month DATE, number INTEGER, preparer VARCHAR, reviewer VARCHAR, closed_at TIMESTAMPTZ,
+    version INTEGER, is_reopened BOOLEAN, posted_to DATE
+);
+CREATE OR REPLACE TEMP TABLE closed_lists (month DATE, list VARCHAR, scan_id VARCHAR);
+CREATE OR REPLACE TEMP MACRO hidden(value, whole) AS
+    if(list_contains(getvariable('erased')::VARCHAR[], left(sha256(whole), 16)), '[erased]', value);
+CREATE OR REPLACE TEMP MACRO hidden_id(side, id) AS
+    hidden(id, if(side = 'billing', regexp_replace(id, '#[^#]*$', ''), id));
+"""
+INSERT_MONTH: Final = "INSERT INTO closed_months VALUES ($1, $2, $3, $4, $5, $6, $7, $8)"
+INSERT_LIST: Final = "INSERT INTO closed_lists VALUES ($1, $2, $3)"
+# Rows of a copy have sign -1, those of today 1.
+ROWS: Final = """
+SELECT
+    {sign} AS sign, rows.side, rows.month, rows.connection, rows.id, rows.partner,
+    {currency} AS currency, rows._key, rows._valid_from, rows.quantity, rows.amount
+FROM (
+    SELECT 'usage' AS side, used.* FROM {used} AS used
+    UNION ALL BY NAME
+    SELECT 'billing' AS side, billed.* FROM {billed} AS billed
+) AS rows
+WHERE rows.month IN ({months}) AND (rows.apart IS NULL OR rows.apart = 'credit note')
+"""
+# What a month took is in its copy, also where a version was rolled back or is lost.
+SIGNED: Final = """
+SELECT posted.* REPLACE (
+    hidden_id(posted.side, posted.id) AS id, hidden(posted.partner, posted.partner) AS partner,
+    posted.amount_before::{amount} AS amount_before, posted.amount_now::{amount} AS amount_now,
+    posted.difference::{amount} AS difference
+)
+FROM {table} AS posted
+"""
+# Of amounts of earlier versions: only their type counts.
+MEMORY_ROWS: Final = """
+SELECT 0::DECIMAL(38, 0) AS quantity, rows.difference AS amount
+FROM {table} AS rows
+WHERE false
+"""
+TYPED: Final = """
+SELECT rows.* REPLACE (
+    rows.quantity::DECIMAL(38, {quantity}) AS quantity, rows.amount::DECIMAL(38, {amount}) AS amount
+)
+FROM ({query}) AS rows
+"""
+VIEWS: Final = ("used", "billed")
+NEEDS: Final = [
+    f"{side}.{role}" for side in ("usage", "billing") for role in ("partner", "period", "amount")
+]
+
+
+def month_after(month: date) -> date:
+    """Return the first day of the next month."""
+    return (month.replace(day=1) + timedelta(days=31)).replace(day=1)
+
+
+def create_month_rows(db: duckdb.DuckDBPyConnection, closes: dict[Path, Close]) -> str:
+    """Create view `month_rows`: rows of the copies of closed months, and those of today.
+
+    View `signed_corrections` has what the closed months took.
+
+    `closes` are all of them by folder; table `closed_months` shows them. Returns why the rows
+    cannot be compared, empty if they can; the view is empty then. Its quantities and amounts have
+    types that hold those of today and of earlier versions too: where two types meet, DuckDB rounds.
+    """
+    db.execute(CREATE_MONTHS)
+    standing = {folder: close for folder, close in closes.items() if close.reopened_at is None}
+    _insert_months(db, closes.values(), {close.month for close in standing.values()})
+    of_today = _rows(1, {view: f"(FROM temp.{view} LIMIT 0)" for view in VIEWS}, [])
+    no_rows = [of_today]
+    no_rows += [MEMORY_ROWS.format(table=f"temp.memory_{name}") for name in MEMORY]
+    taken = [quote_text(str(folder / "corrections.parquet")) for folder in standing]
+    try:
+        rows = list(_month_rows(db, standing))
+        rows += [MEMORY_ROWS.format(table=file) for file in taken]
+        _create_view(db, [*no_rows, *rows])
+        _create_signed_corrections(db, taken)
+    except (PartnerSyncError, OSError, duckdb.Error) as error:
+        _create_view(db, no_rows)
+        return readable_error(error)
+    return ""
+
+
+def _insert_months(
+    db: duckdb.DuckDBPyConnection, closes: Iterable[Close], closed: Collection[date]
+) -> None:
+    """Fill table `closed_months`; corrections are posted to the next month that is not closed."""
+    for close in closes:
+        posted_to = month_after(close.month)
+        while posted_to in closed:
+            posted_to = month_after(posted_to)
+        row = (
+            close.month,
+            close.number,
+            close.preparer,
+            close.reviewer,
+            close.closed_at,
+            close.version,
+            close.reopened_at is not None,
+            posted_to,
+        )
+        db.execute(INSERT_MONTH, row)
+
+
+def _create_signed_corrections(db: duckdb.DuckDBPyConnection, files: Iterable[str]) -> None:
+    """Create view `signed_corrections`, with the type of amounts that `month_rows` has."""
+    amount = db.table("month_rows").types[-1]
+    # The first one has no row: it gives the view its columns where no month is closed.
+    tables = ["(FROM temp.memory_corrections LIMIT 0)", *files]
+    union = " UNION ALL BY NAME ".join(
+        SIGNED.format(table=table, amount=amount) for table in tables
+    )
+    db.execute(f"CREATE OR REPLACE TEMP VIEW signed_corrections AS {union}")
+
+
+def _create_view(db: duckdb.DuckDBPyConnection, queries: list[str]) -> None:
+    """Create view `month_rows` of statements, with the digits behind the point of all of them."""
+    quantity = 0
+    amount = 0
+    for query in queries:
+        relation = db.sql(query)
+        types = dict(zip(relation.columns, relation.types, strict=True))
+        quantity = max(quantity, _scale(types["quantity"]))
+        amount = max(amount, _scale(types["amount"]))
+    union = " UNION ALL BY NAME ".join(
+        TYPED.format(query=query, quantity=quantity, amount=amount) for query in queries
+    )
+    db.execute(f"CREATE OR REPLACE TEMP VIEW month_rows AS {union}")
+
+
+def _scale(decimal: DuckDBPyType) -> int:
+    """Return the digits behind the point of a type."""
+    scale: Any = dict(decimal.children)["scale"]
+    return int(scale)
+
+
+def _month_rows(db: duckdb.DuckDBPyConnection, closes: dict[Path, Close]) -> Iterator[str]:
+    """Yield statements for the rows of copies, and for those of today by each one's mapping.
+
+    Raises ArchiveDamaged for a copy that is not what was signed off.
+    """
+    # Months whose copies have the same mapping are read together: each mapping reads all rows.
+    folders_of = defaultdict[bytes, list[Path]](list)
+    for folder, close in closes.items():
+        require_intact(folder, close)
+        folders_of[(folder / MAPPING).read_bytes()].append(folder)
+        copy = {}
+        for view in VIEWS:
+            file = quote_text(str(folder / f"{view}.parquet"))
+            copy[view] = f"read_parquet({file})"
+        yield _rows(-1, copy, [close.month])
+        manifest = json.loads((folder / MANIFEST).read_bytes())
+        for name, scan in manifest["scans"].items():
+            db.execute(INSERT_LIST, (close.month, name, scan))
+    for folders in folders_of.values():
+        mapping_file = folders[0] / MAPPING
+        sides = Sides(db, read_mapping(mapping_file) or Mapping())
+        sides.create_bill_months()
+        reason = sides.missing(NEEDS)
+        if reason:
+            raise ArchiveDamaged(f"{reason}, but {mapping_file} names it.")
+        today = {view: f"({sides.query(view)})" for view in VIEWS}
+        yield _rows(1, today, [closes[folder].month for folder in folders])
+
+
+def _rows(sign: int, sources: dict[str, str], months: Iterable[date]) -> str:
+    # An empty list is no SQL; NULL is in no row.
+    dates = ", ".join(["NULL", *(f"DATE '{month}'" for month in months)])
+    return ROWS.format(sign=sign, months=dates, currency=code_of("rows.currency"), **sources)
