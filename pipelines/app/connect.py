@@ -21,7 +21,7 @@ from pipelines.http.client import ServiceClient
 from pipelines.http.identity import ServiceIdentity, actor_key, service_identity
 from pipelines.metadata.decisions import add_decision
 from pipelines.metadata.tables import Identity, RateLimitSlot
-from pipelines.rate_limit.limiter import LimitOptions, RateLimiter, forget_block
+from pipelines.rate_limit.limiter import LimitOptions, RateLimiter, end_pause
 
 __all__ = ["check_field"]
 ASKED = ("base_url", *PARTNER_FIELDS, "secret")
@@ -162,7 +162,7 @@ def accept_account(session: AppSession, name: str, reason: str) -> str:
 
 def forget_pause(session: AppSession, name: str) -> str:
     """Forget a Retry-After that a connection got; return what was done, as a sentence."""
-    forget_block(session.metadata, limiter_actor(session, session.settings.connection(name)))
+    end_pause(session.metadata, limiter_actor(session, session.settings.connection(name)))
     return (
         f"Connection `{name}` may send requests again. If the service still asks for a pause, "
         "the next sync reports it."

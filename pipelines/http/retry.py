@@ -16,7 +16,7 @@ from pipelines.config.connections import Connection
 from pipelines.core import errors
 from pipelines.core.clock import Clock
 from pipelines.core.text import Redactor, printable
-from pipelines.rate_limit.actor_state import LONGEST_BLOCK
+from pipelines.rate_limit.actor_state import LONGEST_PAUSE
 from pipelines.rate_limit.headers import read_retry_after, read_seconds
 from pipelines.rate_limit.limiter import Slot
 
@@ -137,7 +137,7 @@ def wait_seconds(answer: Attempt, now: float) -> float:
         in_body = read_seconds(given)
     with suppress(msgspec.ValidationError):
         in_body = max(in_body, msgspec.convert(given, float))
-    return min(max(read_retry_after(answer.headers, now), in_body), LONGEST_BLOCK)
+    return min(max(read_retry_after(answer.headers, now), in_body), LONGEST_PAUSE)
 
 
 def error_of_status(

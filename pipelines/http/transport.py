@@ -127,7 +127,7 @@ class Transport:
             attempt.failure = self._explained(error, request.url)
         attempt.received_at = self.clock.time()
         if attempt.status in MAY_PAUSE and (asked := wait_seconds(attempt, self.clock.time())):
-            self.limiter.block(asked)
+            self.limiter.share_pause(asked)
 
     async def send_without_slot(
         self, method: str, url: str, json: object = None, seconds: float = math.inf
@@ -155,9 +155,11 @@ class Transport:
             attempt.headers["location"] = printable(PRIVATE.sub("", clean(location)))
         attempt.request_id = printable(clean(headers.get("x-request-id", ""))) or None
         if attempt.status in MAY_PAUSE:  # the body may ask for more
-            is_refusal = attempt.status == HTTPStatus.TOO_MANY_REQUESTS
-            hear = self.limiter.hear_refusal if is_refusal else self.limiter.hear
-            hear(wait_seconds(attempt, attempt.answered_at))
+            seconds = wait_seconds(attempt, attempt.answered_at)
+            if attempt.status == HTTPStatus.TOO_MANY_REQUESTS:
+                self.limiter.note_refusal(seconds)
+            else:
+                self.limiter.note_pause(seconds)
 
     async def _receive(self, response: httpx.Response) -> bytes:
         """Return a decompressed body without a byte order mark.

@@ -37,16 +37,35 @@ def read_rate_headers(
 ) -> RateHeaders | None:
     """Return limit, at most HIGHEST_LIMIT, and remaining requests, which may be more.
 
-    None if the answer speaks of our address's limit.
+    None if the answer speaks of our address's limit. `known_limit` is the actor's, if it is known.
     """
-    texts = (headers.get(f"x-ratelimit-{name}", "").strip() for name in RateHeaders._fields)
-    limit, remaining = (int(text) if WHOLE_NUMBER.fullmatch(text) else None for text in texts)
-    remaining = remaining if limit and (remaining or 0) <= limit else None
-    limit = min(limit, HIGHEST_LIMIT) if limit else None
-    is_of_actor = status in OF_ACTOR
-    if status == HTTPStatus.TOO_MANY_REQUESTS:
-        is_of_actor = limit == known_limit if known_limit else limit != ADDRESS_LIMIT
-    return RateHeaders(limit, remaining) if is_of_actor else None
+    limit = _read_whole_number(headers.get("x-ratelimit-limit", ""))
+    remaining = _read_whole_number(headers.get("x-ratelimit-remaining", ""))
+    if not limit:
+        limit = None
+        remaining = None
+    elif remaining is not None and remaining > limit:
+        remaining = None
+    if limit is not None:
+        limit = min(limit, HIGHEST_LIMIT)
+    if not _is_of_actor(status, limit, known_limit):
+        return None
+    return RateHeaders(limit, remaining)
+
+
+def _is_of_actor(status: int | None, limit: int | None, known_limit: int | None) -> bool:
+    """Return whether an answer speaks of the actor's limit, not of that of our address."""
+    if status != HTTPStatus.TOO_MANY_REQUESTS:
+        return status in OF_ACTOR
+    # A 429 may be of either. Only the limit that it states tells them apart.
+    if known_limit:
+        return limit == known_limit
+    return limit != ADDRESS_LIMIT
+
+
+def _read_whole_number(text: str) -> int | None:
+    digits = text.strip()
+    return int(digits) if WHOLE_NUMBER.fullmatch(digits) else None
 
 
 def read_retry_after(headers: Mapping[str, str], now: float) -> float:
@@ -67,18 +86,21 @@ def read_seconds(text: str) -> float:
     """Return a number of seconds from text, such as `7`, `1.5`, `25e-1` or `2 minutes`; else 0."""
     with suppress(UnicodeError):
         text = text.encode("latin-1").decode()  # a header in UTF-8
-    digits = "".join(str(unicodedata.decimal(letter, letter)) for letter in text.strip().lower())
-    found = SECONDS.fullmatch(digits)
-    if not found:
+    # A digit of any script counts as one.
+    plain = "".join(str(unicodedata.decimal(letter, letter)) for letter in text.strip().lower())
+    match = SECONDS.fullmatch(plain)
+    if not match:
         return 0.0
-    number = float(f"{found[1]}{found[2] or ''}")
-    return number * UNITS.get((found[3] or "s")[0], 1.0)
+    number, exponent, unit = match.groups(default="")
+    return float(number + exponent) * UNITS.get(unit[:1], 1.0)
 
 
 def read_date(text: str, default: float) -> float:
     """Return the Unix time of an HTTP date; the default if it cannot be read."""
     try:
         date = parsedate_to_datetime(text)
-        return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
+        if date.tzinfo is None:
+            date = date.replace(tzinfo=UTC)
+        return date.timestamp()
     except (ValueError, OverflowError):
         return default

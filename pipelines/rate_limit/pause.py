@@ -1,6 +1,6 @@
 """Here: the pause that this process knows of, so that it is seen without a transaction.
 
-Not here: the pause that all processes of an actor share, in the metadata database (memory).
+Not here: the pause that all processes of an actor share, in the metadata database (actor_state).
 Times are seconds of this process's monotonic clock.
 """
 
@@ -17,28 +17,28 @@ class MustWait(ServiceError):
 class Pause:
     """Until when no request of this process may leave for one actor.
 
-    `heard` is what answers to this process asked for and no transaction has written yet, `shared`
+    `noted` is what answers to this process asked for and no transaction has written yet, `shared`
     what the database said last: a pause that another process or a person ended, ends here too.
     """
 
     def __init__(self) -> None:
-        self.heard = -math.inf
+        self.noted = -math.inf
         self.shared = -math.inf
 
     @property
     def until(self) -> float:
         """When requests may leave again."""
-        return max(self.heard, self.shared)
+        return max(self.noted, self.shared)
 
-    def hear(self, until: float) -> None:
+    def note(self, until: float) -> None:
         """Note what an answer asks for, at the moment at which its headers are there."""
-        self.heard = max(self.heard, until)
+        self.noted = max(self.noted, until)
 
-    def agree(self, shared: float, written: float) -> None:
-        """Note what the database says, now that it has what was `heard` up to `written`."""
+    def update(self, shared: float, written: float) -> None:
+        """Take over what the database says, now that it has what was `noted` up to `written`."""
         self.shared = shared
-        if self.heard <= written:  # an answer may have come meanwhile, in another thread
-            self.heard = -math.inf
+        if self.noted <= written:  # an answer may have come meanwhile, in another thread
+            self.noted = -math.inf
 
 
 PAUSES: WeakValueDictionary[str, Pause] = WeakValueDictionary()

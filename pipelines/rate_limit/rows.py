@@ -3,7 +3,6 @@
 Not here: what they mean for the next request (policy), who waits for it (limiter).
 """
 
-import math
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
@@ -12,21 +11,25 @@ from typing import Any
 from sqlalchemy import Select, bindparam, delete, func, insert, or_, select, update
 
 from pipelines.metadata.engine import is_alive
-from pipelines.metadata.tables import Base
+from pipelines.metadata.tables import Base, RateLimitActor
 from pipelines.rate_limit.policy import CAUTION_SPACING, MARGIN
 
-# Without objects: each request is a few transactions.
-ACTORS, SLOTS = (Base.metadata.tables[f"rate_limit_{each}"] for each in ("actors", "slots"))
-KNOWN = select(ACTORS).where(ACTORS.c.actor == bindparam("of"))
-LEARNED = update(ACTORS).where(ACTORS.c.actor == bindparam("of"))
-of_actor = SLOTS.c.actor == bindparam("of")
-SELECT = select(SLOTS).where(of_actor)
+# Statements on tables, not on mapped objects: with these, a request took 5 ms instead of 3.
+ACTORS = Base.metadata.tables["rate_limit_actors"]
+SLOTS = Base.metadata.tables["rate_limit_slots"]
+SELECT_ACTOR = select(ACTORS).where(ACTORS.c.actor == bindparam("of"))
+INSERT_ACTOR = insert(ACTORS)
+UPDATE_ACTOR = update(ACTORS).where(ACTORS.c.actor == bindparam("of"))
+OF_ACTOR = SLOTS.c.actor == bindparam("of")
+SELECT_SLOTS = select(SLOTS).where(OF_ACTOR)
 # Those that are held, or count for the spacing in caution.
-HELD = SELECT.where(or_(SLOTS.c.held_until.is_(None), SLOTS.c.held_until > bindparam("since")))
-COUNT = select(func.count()).where(of_actor, SLOTS.c.owner == bindparam("by"))
-ADD = insert(SLOTS).returning(SLOTS.c.number)
-UPDATE = update(SLOTS).where(SLOTS.c.number == bindparam("of"))
-DELETE = delete(SLOTS).where(of_actor, SLOTS.c.held_until < bindparam("before"))
+SELECT_HELD_SLOTS = SELECT_SLOTS.where(
+    or_(SLOTS.c.held_until.is_(None), SLOTS.c.held_until > bindparam("since"))
+)
+COUNT_SLOTS = select(func.count()).where(OF_ACTOR, SLOTS.c.owner == bindparam("by"))
+INSERT_SLOT = insert(SLOTS).returning(SLOTS.c.number)
+UPDATE_SLOT = update(SLOTS).where(SLOTS.c.number == bindparam("of"))
+DELETE_FREE_SLOTS = delete(SLOTS).where(OF_ACTOR, SLOTS.c.held_until < bindparam("before"))
 Execute = Callable[..., Any]
 """Executes a statement in a transaction."""
 
@@ -51,46 +54,53 @@ class Slot:
     answered_at: float | None = None  # answer headers received
     status: int | None = None
     headers: dict[str, str] = field(default_factory=dict)
-    ended: float = 0.0  # monotonic seconds at which the limiter got it back
+    ended_at: float = 0.0  # monotonic seconds at which the limiter got it back
 
     @property
     def trip(self) -> float | None:
         """Seconds until the answer; None without one, and if the clock was set back meanwhile."""
-        trip = -1.0 if self.answered_at is None else self.answered_at - self.sent_at
-        return trip if trip >= 0 else None
+        if self.answered_at is None or self.answered_at < self.sent_at:
+            return None
+        return self.answered_at - self.sent_at
 
 
 @dataclass(frozen=True)
-class SlotReader:
-    """Reads the slots of an actor in one transaction. `owner` is this process: it lives."""
+class Transaction:
+    """One transaction: how to execute, what is known of the actor, the time, and its slots.
+
+    A changed `state` is written at the end. `owner` is this process: it lives.
+    """
 
     execute: Execute
-    actor: str
-    owner: str
+    state: RateLimitActor
     now: float
+    owner: str
     options: LimitOptions
 
-    def read(self, which: Select[Any]) -> Sequence[Any]:
+    def read_slots(self, query: Select[Any]) -> Sequence[Any]:
         """Return slots; correct until when they are held."""
         since = self.now - (CAUTION_SPACING - 1) * self.options.window_seconds
-        slots = self.execute(which, {"of": self.actor, "since": since}).all()
+        slots = self.execute(query, {"of": self.state.actor, "since": since}).all()
         owners = {slot.owner for slot in slots if slot.held_until is None} - {self.owner}
-        dead = {each for each in owners if not is_alive(each)}
+        dead_owners = {owner for owner in owners if not is_alive(owner)}
         is_correct = True
         for slot in slots:
-            until = self._held_until(slot, dead)
+            until = self._held_until(slot, dead_owners)
             if until != slot.held_until:
-                self.execute(UPDATE, {"held_until": until, "of": slot.number})
+                self.execute(UPDATE_SLOT, {"held_until": until, "of": slot.number})
                 is_correct = False
-        return slots if is_correct else self.read(which)
+        return slots if is_correct else self.read_slots(query)
 
-    def _held_until(self, slot: Any, dead: AbstractSet[str]) -> float | None:
-        deadline = self.options.request_timeout_seconds
+    def _held_until(self, slot: Any, dead_owners: AbstractSet[str]) -> float | None:
+        """Return until when a slot is held; None while it is not known."""
+        timeout = self.options.request_timeout_seconds
         until: float | None = slot.held_until
-        if until is not None:  # after a restart it would be held for too long
-            longest = deadline if slot.credit is None else MARGIN
+        if until is not None:
+            # After a restart the clock of this machine begins again: the time would be far away.
+            longest = timeout if slot.credit is None else MARGIN
             return min(until, self.now + self.options.window_seconds + longest)
-        if slot.owner not in dead:
+        if slot.owner not in dead_owners:
             return None
-        is_under_way = (slot.sent_at or math.inf) <= self.now
-        return self.now + deadline if is_under_way else 0.0
+        # What a killed process sent may still arrive, until it would have timed out.
+        is_under_way = slot.sent_at is not None and slot.sent_at <= self.now
+        return self.now + timeout if is_under_way else 0.0

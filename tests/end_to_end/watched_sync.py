@@ -25,9 +25,9 @@ class Watched(RateLimiter):
         await super().check_leaving()
         LINES.append(f"leaves {time.monotonic()} 0")
 
-    def hear_refusal(self, seconds: float) -> None:
+    def note_refusal(self, seconds: float) -> None:
         LINES.append(f"heard {time.monotonic()} {seconds}")
-        super().hear_refusal(seconds)
+        super().note_refusal(seconds)
 
 
 def main() -> None:

@@ -61,21 +61,21 @@ class Unlimited(RateLimiter):
             await self._hand_clock.sleep(self._free_at - self._hand_clock.passed)
             self.slots.append(slot)
             yield
-            slot.ended = self._hand_clock.passed
+            slot.ended_at = self._hand_clock.passed
 
     async def wait_for_pause(self) -> None:
         await self._hand_clock.sleep(self._free_at - self._hand_clock.passed)
 
-    def hear(self, seconds: float) -> None:
-        pass  # `block` follows
+    def note_pause(self, seconds: float) -> None:
+        pass  # `share_pause` follows
 
-    def hear_refusal(self, seconds: float) -> None:
+    def note_refusal(self, seconds: float) -> None:
         pass
 
     async def check_leaving(self) -> None:
         pass
 
-    def block(self, seconds: float) -> None:
+    def share_pause(self, seconds: float) -> None:
         self._free_at = max(self._free_at, self._hand_clock.passed + seconds)
 
 

@@ -182,7 +182,7 @@ class Pausing(Script):
     """The service asks others for a pause while a token is on its way."""
 
     def _token(self) -> Reply:
-        self.limiter.block([0, 20, 5][len(self.token_requests)])
+        self.limiter.share_pause([0, 20, 5][len(self.token_requests)])
         return super()._token()
 
 

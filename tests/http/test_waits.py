@@ -17,7 +17,7 @@ from pipelines.core.errors import Postponed
 from pipelines.http.client import Attempt, ServiceClient
 from pipelines.http.retry import wait_seconds
 from pipelines.metadata.engine import Metadata
-from pipelines.rate_limit.actor_state import LONGEST_BLOCK
+from pipelines.rate_limit.actor_state import LONGEST_PAUSE
 from pipelines.rate_limit.limiter import RateLimiter
 from tests.http.support import EPOCH, Reply, Script, http_date, page_reply
 
@@ -27,7 +27,7 @@ ASKED: dict[str, tuple[dict[str, str], Any, float]] = {
     "seconds": ({"Retry-After": "7"}, None, 7),
     "date": ({"Retry-After": http_date(30), "Date": http_date()}, None, 30),
     "date of a clock a day ahead": (AHEAD, None, 30),
-    "year 9999": ({"Retry-After": "Fri, 31 Dec 9999 23:59:59 GMT"}, None, LONGEST_BLOCK),
+    "year 9999": ({"Retry-After": "Fri, 31 Dec 9999 23:59:59 GMT"}, None, LONGEST_PAUSE),
     "fraction": ({"Retry-After": " 1.5 "}, None, 1.5),
     "date, no time zone": ({"Retry-After": http_date(7).removesuffix(" GMT")}, None, 7),
     "exponent": ({"Retry-After": "2814e-3"}, 1, 2.814),
@@ -80,7 +80,7 @@ def test_nobody_asks_again_earlier_than_told(
 @settings(max_examples=30)
 def test_whatever_an_answer_says_is_a_wait(text: str, body: bytes) -> None:
     answer = Attempt(headers={"retry-after": text, "date": text}, body=body)
-    assert 0 <= wait_seconds(answer, EPOCH.timestamp()) <= LONGEST_BLOCK
+    assert 0 <= wait_seconds(answer, EPOCH.timestamp()) <= LONGEST_PAUSE
 
 
 def test_failures_without_any_header_back_off_and_are_counted_or_said(

@@ -116,7 +116,7 @@ def test_the_slot_ends_with_the_headers_and_not_with_the_body() -> None:
     found = wire.page()
     (slot,) = wire.limiter.slots
     assert slot.sent_at == slot.answered_at == found.received_at - 7
-    assert (slot.status, slot.headers, slot.ended) == (200, {}, 0)
+    assert (slot.status, slot.headers, slot.ended_at) == (200, {}, 0)
 
 
 def test_nobody_listens() -> None:

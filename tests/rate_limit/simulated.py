@@ -150,7 +150,7 @@ class Process:
             if answered == TOO_MANY:
                 seconds = int(headers["retry-after"])
                 service.free_from = max(service.free_from, arrived + seconds)
-                self.limiter.block(seconds)
+                self.limiter.share_pause(seconds)
             if not fails:
                 slot.answered_at = clock.time()
                 slot.status, slot.headers = status or answered, headers

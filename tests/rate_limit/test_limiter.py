@@ -10,7 +10,7 @@ from sqlalchemy import func, select
 
 from pipelines.core.errors import Postponed
 from pipelines.metadata.tables import RateLimitSlot
-from pipelines.rate_limit.limiter import HEAD_START, LimitOptions, forget_block
+from pipelines.rate_limit.limiter import HEAD_START, LimitOptions, end_pause
 from tests.rate_limit.simulated import EPOCH, World, now, seconds_of
 
 WINDOW = 1.002  # with the margin
@@ -83,7 +83,7 @@ async def test_the_limit_is_learned_from_the_actors_answers(world: World) -> Non
     world.service.limit, process = 1, world.process()  # the limit of our address
     for _ in range(11):
         await process.ask(status=401)
-    assert process.limiter._limit == 5
+    assert process.limiter._learner.limit == 5
 
 
 async def test_where_ample_requests_remain_one_look_serves_many(world: World) -> None:
@@ -108,7 +108,7 @@ async def test_an_answer_that_leaves_ample_room_ends_no_pause(world: World) -> N
         world.latency = 0.15
         slow = asyncio.create_task(process.ask())
         await asyncio.sleep(0.05)
-        limiter.block(30)
+        limiter.share_pause(30)
         await slow
         assert await seconds_of(process.ask()) >= 29
         world.latency = 0.0
@@ -132,13 +132,13 @@ async def test_a_share_of_ours_is_kept_where_ample_requests_remain(world: World)
 
 async def test_a_retry_after_holds_for_everybody_and_can_be_forgotten(world: World) -> None:
     first, second = world.process(), world.process()
-    first.limiter.block(30)
-    first.limiter.block(20)
+    first.limiter.share_pause(30)
+    first.limiter.share_pause(20)
     assert await seconds_of(second.ask()) == pytest.approx(30)
-    first.limiter.block(30)
+    first.limiter.share_pause(30)
     waiting = asyncio.create_task(second.ask())
     await asyncio.sleep(5.2)
-    forget_block(world.metadata, world.actor)
+    end_pause(world.metadata, world.actor)
     assert await seconds_of(waiting) == pytest.approx(0.3, abs=0.5)
 
 
@@ -147,7 +147,7 @@ async def test_a_long_pause_is_said_every_half_minute(
 ) -> None:
     caplog.set_level(logging.INFO, "pipelines")
     process = world.process()
-    process.limiter.block(100)
+    process.limiter.share_pause(100)
     await process.ask_together()
     said = "Pause, or no room in the limit: requests go on in"
     assert caplog.messages == [f"{said} {left} s." for left in (100, 70, 40)]
@@ -155,7 +155,7 @@ async def test_a_long_pause_is_said_every_half_minute(
 
 async def test_a_longer_wait_than_a_run_may_take_is_raised(world: World) -> None:
     process = world.process()
-    process.limiter.block(10**9)
+    process.limiter.share_pause(10**9)
     until = datetime.fromtimestamp(EPOCH + now() + 7 * 86400, UTC)
     with pytest.raises(Postponed, match=f"No request is sent before {until:%Y-%m-%d %H:%M} UTC"):
         await process.ask()
@@ -168,7 +168,7 @@ async def test_a_retry_after_that_comes_while_a_request_waits_stops_it(world: Wo
     await process.ask_together()
     waiting = asyncio.create_task(process.ask())
     await asyncio.sleep(0.985)  # it has its slot for 9 ms later
-    process.limiter.block(7)
+    process.limiter.share_pause(7)
     assert await seconds_of(waiting) == pytest.approx(7)
 
 
@@ -195,7 +195,7 @@ async def test_neither_clock_nor_restart_shortens_a_retry_after(
     world: World, step: float, *, restarts: bool
 ) -> None:
     world.clock.offset, begun = step, now()
-    world.process().limiter.block(20)
+    world.process().limiter.share_pause(20)
     await asyncio.sleep(5)
     if restarts:
         world.restart()

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import update
 
 from pipelines.metadata.tables import RateLimitActor
-from pipelines.rate_limit.limiter import HEAD_START, RateLimiter, Slot, forget_block
+from pipelines.rate_limit.limiter import HEAD_START, RateLimiter, Slot, end_pause
 from pipelines.rate_limit.pause import MustWait, pause_of
 from tests.rate_limit.simulated import Process, World, now, seconds_of
 
@@ -36,7 +36,7 @@ async def test_a_pause_heard_after_the_last_look_stops_a_request(
     await process.ask_together()
     waiting = asyncio.create_task(process.ask())
     await asyncio.sleep(MOMENT - before)  # its last transaction was earlier
-    other.limiter.hear_refusal(7)
+    other.limiter.note_refusal(7)
     assert await seconds_of(waiting) == pytest.approx(7, abs=0.01)
 
 
@@ -45,14 +45,14 @@ async def test_a_request_that_needs_no_slot_waits_too(world: World) -> None:
     other = another_connection(world, process)
     await process.ask()
     await process.ask()  # without a transaction
-    other.limiter.hear(7)
+    other.limiter.note_pause(7)
     assert await seconds_of(process.ask()) == pytest.approx(7, abs=0.01)
 
 
 async def test_a_request_about_to_leave_is_stopped_for_the_whole_time(world: World) -> None:
     process = world.process()
     await process.limiter.check_leaving()
-    process.limiter.hear_refusal(0)  # one window at least
+    process.limiter.note_refusal(0)  # one window at least
     for seconds in (0.0, WINDOW - 0.002):
         await asyncio.sleep(seconds)
         with pytest.raises(MustWait):
@@ -65,10 +65,10 @@ async def test_what_was_heard_reaches_the_other_processes_with_the_next_transact
     world: World,
 ) -> None:
     process, other = world.process(), world.process()
-    process.limiter.hear(7)
+    process.limiter.note_pause(7)
     async with process.limiter.hold(Slot()):
         pass
-    process.limiter.hear(9)
+    process.limiter.note_pause(9)
     with pytest.raises(MustWait):
         await process.limiter.check_leaving()
     process.limiter._end(Slot())  # any transaction
@@ -77,8 +77,8 @@ async def test_what_was_heard_reaches_the_other_processes_with_the_next_transact
 
 async def test_a_pause_that_a_person_ends_is_over_in_this_process_too(world: World) -> None:
     process = world.process()
-    process.limiter.block(30)
-    forget_block(world.metadata, world.actor)
+    process.limiter.share_pause(30)
+    end_pause(world.metadata, world.actor)
     assert await seconds_of(process.ask()) < 0.01
     with world.metadata.transaction() as db:  # and one of another process is known after a look
         db.execute(update(RateLimitActor).values(blocked_until=now() + 7))
@@ -88,6 +88,6 @@ async def test_a_pause_that_a_person_ends_is_over_in_this_process_too(world: Wor
 
 async def test_a_longer_pause_is_not_shortened_by_a_shorter_one(world: World) -> None:
     process = world.process()
-    process.limiter.hear(7)
-    process.limiter.hear_refusal(2)
+    process.limiter.note_pause(7)
+    process.limiter.note_refusal(2)
     assert await seconds_of(process.ask()) == pytest.approx(7, abs=0.01)

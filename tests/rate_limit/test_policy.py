@@ -10,10 +10,10 @@ import pytest
 from pipelines.metadata.tables import RateLimitActor, RateLimitSlot
 from pipelines.rate_limit import actor_state
 from pipelines.rate_limit.actor_state import expected_others
-from pipelines.rate_limit.policy import MARGIN, Share, count_ours, credit_of, next_slot
+from pipelines.rate_limit.policy import MARGIN, Allowance, count_ours, credit_of, next_moment
 from tests.effort import EFFORT
 
-SHARE = Share("us", 5, 1.0, 0.0)
+ALLOWANCE = Allowance("us", 5, 1.0, 0.0)
 NOW, DAY = 1000.0, 86400.0
 
 
@@ -27,12 +27,12 @@ def slot(number: int, sent_at: float | None = None, answered: float | None = Non
 
 def test_those_who_came_before_count_and_what_may_have_arrived_in_a_window() -> None:
     queue = [slot(number) for number in range(1, 8)]
-    due = [next_slot(queue, (each.place, each.number), SHARE, NOW) for each in queue]
+    due = [next_moment(queue, (each.place, each.number), ALLOWANCE, NOW) for each in queue]
     assert [each == NOW for each in due] == [True] * 5 + [False] * 2
     answered = [slot(1, at, at + 0.1) for at in (0.0, 0.95, 1.5, 2.0, 2.2)]
     under_way = [slot(6, 0.5), slot(7, 2.05), slot(8, 2.2), slot(9)]
     # Sent at 2.0, answered at 2.1: 0.95 was answered at 1.05, 2.2 was sent later.
-    assert count_ours(answered + under_way, 0.1, SHARE, 2.1) == 5
+    assert count_ours(answered + under_way, 0.1, ALLOWANCE, 2.1) == 5
 
 
 CREDIT_AFTER = [  # round trips, credit
@@ -64,7 +64,9 @@ class Run:
                     trips.append(answered_at - (each.sent_at or 0.0))
                     each.held_until, each.credit = answered_at + 1 + MARGIN, 9.0
                 slots = [each for each in slots if (each.held_until or now) >= now - 1]
-                due = next_slot(slots, (math.inf, 0), replace(SHARE, credit=credit_of(trips)), now)
+                due = next_moment(
+                    slots, (math.inf, 0), replace(ALLOWANCE, credit=credit_of(trips)), now
+                )
                 if due <= now:
                     break
                 now = min([due, *(answered_at for answered_at, _ in answers)])
@@ -145,7 +147,7 @@ def test_each_incident_makes_caution_longer() -> None:
 def test_the_longest_block_holds_seven_days_at_most_also_after_a_restart() -> None:
     known = RateLimitActor(actor="actor")
     for seconds, until in ((1e12, 7 * DAY), (50, 7 * DAY)):
-        actor_state.block(known, seconds, NOW, 1e9)
+        actor_state.pause(known, seconds, NOW, 1e9)
         assert known.blocked_until == NOW + until
     actor_state.be_cautious(known, NOW, NOW)
     for unix_now, remaining in ((1e9 + 400, 7 * DAY - 400), (1e9 + 8 * DAY, -DAY), (0, 7 * DAY)):
