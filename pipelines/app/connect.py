@@ -79,7 +79,8 @@ async def open_service(
     """
     actor, clock = limiter_actor(session, connection), session.clock
     limiter = _limiter(session, connection, actor)
-    client = ServiceClient(connection, session.settings, limiter, session.redactor, clock)
+    redactor = session.redactor.part()
+    client = ServiceClient(connection, session.settings, limiter, redactor, clock)
     async with client.http:
         await _confirm_account(session, client, accept_reason)
         if (account := limiter_actor(session, connection)) != actor:

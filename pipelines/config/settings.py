@@ -7,7 +7,8 @@ import os
 import re
 from datetime import date
 from decimal import Decimal
-from functools import partial
+from functools import lru_cache, partial
+from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 from zoneinfo import ZoneInfo
 
@@ -112,7 +113,7 @@ class Settings(values.Table):
     def connections(self) -> dict[str, Connection]:
         """Return every connection by name. Raises ConfigurationError with every fault."""
         file = self.home.connections_file
-        known = values.validate(CONNECTIONS, values.read_toml(file), file, f"Correct {file}.")
+        known = dict(_connections_in(file, values.read_content(file)))
         if not known:
             raise ConfigurationError(
                 f"{file} names no connection.", "Run `partner-sync init` to add one."
@@ -150,6 +151,12 @@ class Settings(values.Table):
             for stream in self.streams.values()
             if stream.surface == connection.surface and stream.name in connection.skip
         ]
+
+
+@lru_cache(maxsize=8)  # each of many connections asks for its own entry; the file may change
+def _connections_in(file: Path, content: bytes) -> dict[str, Connection]:
+    given = values.parse_toml(file, content)
+    return values.validate(CONNECTIONS, given, file, f"Correct {file}.")
 
 
 def load_settings(home: Home | None = None) -> Settings:

@@ -192,14 +192,25 @@ def validate(kind: TypeAdapter[T], given: object, place: object, remedy: str) ->
 
 def read_toml(file: Path) -> dict[str, Any]:
     """Return the content of a file, empty without one. Raises ConfigurationError."""
+    return parse_toml(file, read_content(file))
+
+
+def read_content(file: Path) -> bytes:
+    """Return the bytes of a file, none without one. Raises ConfigurationError."""
     try:
-        return tomllib.loads(decode_text(file.read_bytes()).replace("\r", "\n"))
+        return file.read_bytes()
     except FileNotFoundError:
-        return {}
+        return b""
     except OSError as error:
         raise ConfigurationError(
             f"Cannot read {file}: {error.strerror}. Nothing was changed.", READABLE
         ) from None
+
+
+def parse_toml(file: Path, content: bytes) -> dict[str, Any]:
+    """Return what a file says. Raises ConfigurationError."""
+    try:
+        return tomllib.loads(decode_text(content).replace("\r", "\n"))
     except ValueError as error:  # no TOML, or no UTF-8
         raise ConfigurationError(
             f"{file} is not valid TOML: {error}.",

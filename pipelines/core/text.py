@@ -25,9 +25,20 @@ class Redactor:
     """
 
     def __init__(self) -> None:
+        self._parts: list[Redactor] = []
         self._forms: list[str] = []  # of all secrets, the longest first
         self._shortest: list[bytes] = []  # forms that hold no other one
         self._escapes = re.compile(b"")  # in JSON, of letters of forms
+
+    def part(self) -> "Redactor":
+        """Return a redactor for credentials of its own; this one removes them, too.
+
+        Each answer is searched for the credentials of its connection. With those of 32 connections,
+        that took a quarter of the time of a sync.
+        """
+        part = Redactor()
+        self._parts.append(part)
+        return part
 
     def add(self, secret: str) -> None:
         """Remove this credential from now on."""
@@ -54,6 +65,8 @@ class Redactor:
             data = data.replace(secret, REDACTED.encode())
             if secret in plain:  # else the slow search is not worth it
                 data = re.sub("".join(map(_spellings, form)).encode(), REDACTED.encode(), data)
+        for part in self._parts:
+            data = part.clean_bytes(data)
         return data
 
     def clean(self, text: str) -> str:

@@ -43,6 +43,18 @@ def test_a_percent_sign_in_a_credential_escapes_nothing() -> None:
     assert redactor.clean(quote(secret)) == REDACTED
 
 
+def test_a_part_knows_its_own_credentials_and_the_whole_those_of_every_part() -> None:
+    whole = Redactor()
+    one = whole.part()
+    other = whole.part()
+    whole.add("of-the-channel")
+    one.add("of-the-first")
+    other.add("of-the-second")
+    text = "of-the-channel of-the-first of-the-second"
+    assert whole.clean(text) == "[redacted] [redacted] [redacted]"
+    assert one.clean(text) == "of-the-channel [redacted] of-the-second"
+
+
 def test_many_short_lived_tokens_are_removed() -> None:
     redactor, tokens = Redactor(), [f"token-{number}-of-two-seconds" for number in range(300)]
     for token in tokens:  # comparing each with all before would take minutes
