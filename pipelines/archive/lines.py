@@ -73,11 +73,11 @@ def cached_seconds(headers: Mapping[str, str]) -> int:
 class Exchange(msgspec.Struct, frozen=True, kw_only=True, tag_field="line", tag="exchange"):
     """One request and what came of it.
 
-    `page` numbers the exchanges of a scan file from 1; 0: not yet written. `ask` numbers the Ask
-    (from 1) that used the answer; None if nobody did. `error` says why there is no page. The
-    purpose "stop" records that reading was stopped, with the reason in `error`. `joined` are the
-    digests of the records, so that whoever knows them need not look at the answer. `raw` comes
-    from `encode_body`; it is the last member of the line.
+    `page` numbers the exchanges of a scan file from 1; 0: not yet written. `ask` numbers the
+    answers that `read_list` used, from 1; None if it did not use this one. `error` says why there
+    is no page. The purpose "stop" records that reading was stopped, with the reason in `error`.
+    `joined` are the digests of the records, so that whoever knows them need not look at the answer.
+    `raw` comes from `encode_body`; it is the last member of the line.
     """
 
     page: int = 0

@@ -1,8 +1,11 @@
-"""Chains that agree: what several readings of a list, one after the other, prove together.
+"""Chains that agree: what several readings of a list, one after the other, show together.
 
 One chain cannot see a row that moves from a page that is not read yet to one that is, if a row that
 was read is removed meanwhile: the pages join as if nothing had happened. A second chain shows both:
 it lacks the removed row, and has the one that moved.
+
+Here: whether agreeing chains are enough, and the rows of them all. Not here: how a chain is read
+and compared with another one (`chain.py`).
 """
 
 from typing import NamedTuple
@@ -10,15 +13,20 @@ from typing import NamedTuple
 import numpy as np
 
 from pipelines.extract.chain import Chain
-from pipelines.extract.pages import Rows, is_in
+from pipelines.extract.pages import RowArray, is_in
 
-DECIDE = 3  # chains after which a row that the later ones do not show was removed
+# After so many chains, a row that the later ones do not show was removed. Two chains cannot tell a
+# removal from a move: of 300 readings with removals, 143 were PARTIAL (docs/decisions.md).
+DECIDING = 3
 
 
-class Proven(NamedTuple):
-    """The rows that chains prove, and how many rows the list had at the end of the newest one."""
+class CompleteRows(NamedTuple):
+    """The rows of a list that chains show to be complete.
 
-    rows: Rows
+    `length` is how many rows the list had at the end of the newest of these `chains`.
+    """
+
+    rows: RowArray
     length: int
     chains: int
 
@@ -42,37 +50,38 @@ class Agreement:
         """Add a chain that agrees with the last one."""
         self._chains.append(chain)
 
-    def is_proof(self, *, is_sure: bool) -> bool:
-        """Return whether the chains prove the list.
+    def is_enough(self, *, rows_may_move: bool) -> bool:
+        """Return whether no further chain is needed.
 
         A row that the newest one does not show was removed, or moved to pages that it had read. If
-        none is lost, two are enough; with `is_sure`, only if no row came before rows that the first
-        had read. Else a third one decides.
+        none is lost, two are enough; if `rows_may_move`, only if no row came before rows that the
+        first had read. Else a third one decides.
         """
-        if len(self._chains) < DECIDE - 1:
+        if len(self._chains) < DECIDING - 1:
             return False
         before, last = self._chains[-2:]
-        may_have_moved = is_sure and before.unexplained > 0
-        if not len(last.lost(before)) and not may_have_moved:
+        has_moved = rows_may_move and before.unexplained > 0
+        if not len(last.lost(before)) and not has_moved:
             return True
-        return len(self._chains) >= DECIDE
+        return len(self._chains) >= DECIDING
 
     def has_returned(self) -> bool:
         """Return whether the newest chain shows a row again that the one before had lost."""
-        if len(self._chains) < DECIDE:
+        if len(self._chains) < DECIDING:
             return False
-        first, before, last = self._chains[-DECIDE:]
+        first, before, last = self._chains[-DECIDING:]
         return bool(is_in(before.lost(first), last.rows()["mark"]).any())
 
-    def proven(self) -> Proven:
-        """Return what the chains prove.
+    def rows(self) -> CompleteRows:
+        """Return the rows of all chains, each as the newest chain shows it.
 
-        A row that existed throughout is in nearly every chain. So the rows of all count, each as
-        the newest chain shows it; some may have been removed meanwhile.
+        A row that existed throughout is in nearly every chain. Some rows may have been removed
+        meanwhile.
         """
         last = self._chains[-1]
         rows = last.rows()
         for chain in self._chains[-2::-1]:
             older = chain.rows()
-            rows = np.concatenate([rows, older[~is_in(older["mark"], rows["mark"])]])
-        return Proven(rows, last.length + len(last.head), len(self._chains))
+            only_older = older[~is_in(older["mark"], rows["mark"])]
+            rows = np.concatenate([rows, only_older])
+        return CompleteRows(rows, last.length + len(last.head), len(self._chains))

@@ -1,4 +1,8 @@
-"""Compares the clocks of the service and of this machine over the answers of one scan."""
+"""Compares the clocks of the service and of this machine over the answers of one scan.
+
+Here: whether they disagree while a list is read. Not here: what a clock that was set back changes
+(`pipelines/metadata`).
+"""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -6,7 +10,8 @@ from datetime import UTC, datetime
 from pipelines.archive.lines import Exchange, cached_seconds
 from pipelines.rate_limit.headers import read_date
 
-DISAGREE = 5.0  # seconds from which a proof names both clocks
+# Seconds from which a proof names both clocks.
+MOST_DIFFERENCE = 5.0
 
 
 @dataclass
@@ -27,12 +32,19 @@ class ServiceClock:
         theirs = read_date(exchange.headers.get("date", ""), -1.0)
         if theirs < 0:
             return
-        theirs += cached_seconds(exchange.headers)  # a cache keeps the time of the first answer
+        # A cache keeps the time of the first answer.
+        theirs += cached_seconds(exchange.headers)
         self.last = datetime.fromtimestamp(theirs, UTC)
-        self.first = self.first or self.last
-        # Its fraction of a second is cut off.
-        self.differs |= theirs > received + DISAGREE or theirs + 1 < sent - DISAGREE
+        if self.first is None:
+            self.first = self.last
+        is_ahead = theirs > received + MOST_DIFFERENCE
+        # `Date` has whole seconds: the fraction is cut off.
+        is_behind = theirs + 1 < sent - MOST_DIFFERENCE
+        if is_ahead or is_behind:
+            self.differs = True
 
     def span(self) -> tuple[datetime | None, datetime | None]:
         """Return the service's times of the first and the last answer; none if the clocks agree."""
-        return (self.first, self.last) if self.differs else (None, None)
+        if not self.differs:
+            return None, None
+        return self.first, self.last

@@ -1,9 +1,12 @@
-"""Which field identifies the rows of a list: its candidates, and the decision over a first scan."""
+"""Which field identifies the rows of a list: its candidates, and the decision over a first scan.
+
+Here: values of key fields as numbers, and which field is the key. Not here: how the key that the
+loader reads is spelled (`pipelines/core/key.py`, `pipelines/load/records.py`).
+"""
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import chain
 from operator import attrgetter, itemgetter
 from types import GenericAlias
 from typing import Any
@@ -17,18 +20,25 @@ from pipelines.core.completeness import ListTraits
 from pipelines.core.key import key_fields
 from pipelines.extract.pages import Numbers, Page, PageRequest, Purpose
 
-MAX_CANDIDATES = 8
-BESIDE_USUAL = 2  # other candidates, where a field with a usual name is unique
-LACKING = 0.01  # share of rows in which a key may be null or missing
-CONFLICTING = 0.02  # share of its values that rows with other content may have too
-APART = 5  # times as many, if these rows are on several pages
-SHARED = 0.5  # a key that is not configured has at least so many values a row
-FIRST = itemgetter(slice(1))
-OTHERS = {b"", b"{", b"[", b"n", b"t", b"f"}  # how all begin that is neither a text nor a number
+MOST_CANDIDATES = 8
+# Other candidates, where a field with a usual name is unique.
+MOST_BESIDE_USUAL = 2
+# Share of rows in which a key may be null or missing.
+MOST_LACKING = 0.01
+# Share of its values that rows with other content may have too; and times as many, if these rows
+# are on several pages: then they may be one row that changed and moved.
+MOST_CONFLICTING = 0.02
+MOST_TIMES_APART = 5
+# Distinct values for each row. With fewer, equal rows of a list without a key would be taken for
+# copies. Only a configured key may repeat more often.
+LEAST_DISTINCT = 0.5
+# How all JSON begins that is neither a text nor a number.
+BEGINS_OF_OTHERS = {b"", b"{", b"[", b"n", b"t", b"f"}
+FIRST_BYTE = itemgetter(slice(1))
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 Members = dict[str, msgspec.Raw]
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-_decode_all = msgspec.json.Decoder(Members).decode
+_decode_members = msgspec.json.Decoder(Members).decode
 
 
 class PageReader:
@@ -36,22 +46,27 @@ class PageReader:
 
     def __init__(self, header: ScanHeader) -> None:
         self._stream = header.stream
-        # By key, once decided: what gets the values of its fields.
-        self._values: dict[str, list[attrgetter[msgspec.Raw]]] | None = None
+        # The keys that are read, once decided; by field, what gets its value of a decoded record.
+        self._keys: tuple[str, ...] | None = None
+        self._getters: dict[str, attrgetter[msgspec.Raw]] = {}
         known = header.configured_key or header.traits.key
         if header.configured_key or header.traits.key_decided:
             self._use((known,) if known else ())
 
     def _use(self, keys: tuple[str, ...]) -> None:
         """Read the fields of these keys from now on."""
-        fields = {name: key_fields(name) for name in keys}
-        every = dict.fromkeys(chain(*fields.values()))
-        names = {f"field{at}": name for at, name in enumerate(every)}
-        members = [(each, msgspec.Raw, msgspec.Raw()) for each in names]
-        record = msgspec.defstruct("Record", members, rename=names)
+        self._keys = keys
+        # A struct has attributes `field0`, `field1`, ...: names of fields may be anything.
+        attributes = dict[str, str]()
+        for key in keys:
+            for field_name in key_fields(key):
+                if field_name not in self._getters:
+                    attribute = f"field{len(attributes)}"
+                    attributes[attribute] = field_name
+                    self._getters[field_name] = attrgetter(attribute)
+        members = [(attribute, msgspec.Raw, msgspec.Raw()) for attribute in attributes]
+        record = msgspec.defstruct("Record", members, rename=attributes)
         self._decode = msgspec.json.Decoder[list[Any]](GenericAlias(list, record)).decode
-        getters = {name: attrgetter(each) for each, name in names.items()}
-        self._values = {key: [getters[name] for name in fields[key]] for key in keys}
 
     def read(self, number: int, exchange: Exchange, parsed: ParsedPage) -> Page:
         """Return the page of an exchange."""
@@ -60,7 +75,7 @@ class PageReader:
             number=number,
             request=PageRequest(exchange.offset, Purpose(exchange.purpose)),
             values=np.column_stack([exchange.digests(), *self._columns(exchange, parsed)]),
-            fields=tuple(self._values or ()),
+            fields=self._keys or (),
             limit=said.limit or exchange.limit,
             has_more=bool(said.has_more),
             says_more=said.has_more is not None,
@@ -68,43 +83,56 @@ class PageReader:
         )
 
     def _columns(self, exchange: Exchange, parsed: ParsedPage) -> list[Numbers]:
-        """Return a number for the value of each field in each record."""
-        # This decoder passes over names that are not UTF-8; an answer stored as it came is UTF-8.
-        if self._values is not None and exchange.is_plain:
+        """Return a number for the value of each key in each record."""
+        # One call decodes the keys of all records of a page. This decoder passes over names that
+        # are not UTF-8; an answer stored as it came is UTF-8.
+        if self._keys is not None and exchange.is_plain:
             with suppress(*UNREADABLE):
                 records = self._decode(b"[%b]" % b",".join(parsed.data))
-                return [
-                    _joined([_hashes(map(value, records)) for value in values])
-                    for values in self._values.values()
-                ]
+                return [self._numbers_of_key(key, records) for key in self._keys]
         members = list(map(_members, parsed.data))
-        if self._values is None and members:
+        if self._keys is None and members:
             self._use(_candidates(self._stream, members))
-        return [
-            _joined([_numbers(name, members) for name in key_fields(key)])
-            for key in self._values or ()
-        ]
+        columns = []
+        for key in self._keys or ():
+            fields = [_numbers(name, members) for name in key_fields(key)]
+            columns.append(_joined(fields))
+        return columns
+
+    def _numbers_of_key(self, key: str, records: Sequence[Any]) -> Numbers:
+        """Return a number for the value of a key in each record that was decoded."""
+        fields = [_hashes(map(self._getters[name], records)) for name in key_fields(key)]
+        return _joined(fields)
 
 
 def _members(record: msgspec.Raw) -> Members:
+    """Return the members of a record; none if it cannot be read: the loader quarantines it."""
     try:
-        return _decode_all(record)
+        return _decode_members(record)
     except UNREADABLE:
-        return {}  # no key can be read: the loader quarantines such a record
+        return {}
 
 
-def _candidates(stream: str, members: Sequence[Members]) -> tuple[str, ...]:
+def _candidates(stream: str, records: Sequence[Members]) -> tuple[str, ...]:
     """Return names that usually are keys, then other scalar fields that are unique here."""
     singular = stream.removesuffix("s")
     usual = ("id", f"{stream}Id", f"{singular}Id", f"{singular}_id")
-    named = [name for name in usual if any(name in found for found in members)]
-    unique = [name for name in members[0] if len({0, *_numbers(name, members)}) > len(members)]
-    most = MAX_CANDIDATES if set(unique).isdisjoint(named) else len(named) + BESIDE_USUAL
+    named = [name for name in usual if any(name in record for record in records)]
+    unique = [name for name in records[0] if _is_unique(name, records)]
+    most = MOST_CANDIDATES
+    if not set(unique).isdisjoint(named):
+        most = len(named) + MOST_BESIDE_USUAL
     return tuple(dict.fromkeys([*named, *unique]))[:most]
 
 
-def _numbers(name: str, members: Sequence[Members]) -> Numbers:
-    return _hashes(found.get(name, b"") for found in members)
+def _is_unique(name: str, records: Sequence[Members]) -> bool:
+    """Return whether each record has a text or number in a field, and no two the same."""
+    values = {*_numbers(name, records)}
+    return len(values) == len(records) and 0 not in values
+
+
+def _numbers(name: str, records: Sequence[Members]) -> Numbers:
+    return _hashes(record.get(name, b"") for record in records)
 
 
 def _joined(columns: Sequence[Numbers]) -> Numbers:
@@ -126,8 +154,8 @@ def _hashes(values: Iterable[bytes | msgspec.Raw]) -> Numbers:
     texts = list(map(bytes, values))
     numbers = np.array(list(map(hash, texts)), np.int64).view(np.uint64)
     numbers[numbers == 0] = 1
-    if not OTHERS.isdisjoint(map(FIRST, texts)):
-        numbers[[FIRST(text) in OTHERS for text in texts]] = 0
+    if not BEGINS_OF_OTHERS.isdisjoint(map(FIRST_BYTE, texts)):
+        numbers[[FIRST_BYTE(text) in BEGINS_OF_OTHERS for text in texts]] = 0
     return numbers
 
 
@@ -143,9 +171,11 @@ class KeySearch:
     traits: ListTraits
     key: str | None = field(init=False)
     _fields: tuple[str, ...] = ()
-    _pages: list[Numbers] = field(default_factory=list)  # rows that no earlier page reached
+    # Values of rows that no earlier page reached, by page.
+    _pages: list[Numbers] = field(default_factory=list)
     _reached: int = 0
-    _decided: int = 0  # so many pages were known when the key was decided last
+    # How many pages were known when the key was decided last.
+    _decided: int = 0
 
     def __post_init__(self) -> None:
         self.key = self.configured or self.traits.key
@@ -167,44 +197,69 @@ class KeySearch:
         self._decided = len(self._pages)
         # A name of an identifier says more than a few copies with other content: while a list is
         # read, its other fields may change, and a field that is unique by chance hides that.
-        named = {name: self._conflicts(name) for name in self._fields if self._is_named(name)}
-        keys = [name for name in named if named[name] is not None]
-        best = min(keys, key=lambda name: named[name] != 0, default=None)
-        others = (name for name in self._fields if name not in named and self._conflicts(name) == 0)
-        before = self.key
-        self.key = best or next(others, None)
-        return self.key != before
+        key = self._named_key() or self._other_key()
+        has_changed = key != self.key
+        self.key = key
+        return has_changed
 
-    def _is_named(self, name: str) -> bool:
-        """Return whether a name says that the field is an identifier."""
-        return name == "id" or name.endswith(("Id", "_id"))
+    def _named_key(self) -> str | None:
+        """Return the first key with a name of an identifier, best one without conflicts."""
+        with_conflicts = []
+        for name in self._fields:
+            if not _is_named(name):
+                continue
+            conflicts = self._conflicts(name)
+            if conflicts == 0:
+                return name
+            if conflicts is not None:
+                with_conflicts.append(name)
+        return with_conflicts[0] if with_conflicts else None
+
+    def _other_key(self) -> str | None:
+        """Return the first of the other fields that has no conflict."""
+        for name in self._fields:
+            if not _is_named(name) and self._conflicts(name) == 0:
+                return name
+        return None
 
     def _conflicts(self, name: str) -> int | None:
         """Return how many values have rows of other content; None if the field is no key."""
-        at = 1 + self._fields.index(name)
-        values = np.concatenate([page[:, at] for page in self._pages])
-        present = values != 0
-        is_named = self._is_named(name)
-        values = values[present]
+        column = 1 + self._fields.index(name)
+        values = np.concatenate([page[:, column] for page in self._pages])
+        is_present = values != 0
+        values = values[is_present]
+        rows = len(is_present)
+        lacking = rows - len(values)
         distinct = len(np.unique(values))
-        lacking = len(present) - len(values)
-        if lacking > is_named * LACKING * len(present) or distinct < SHARED * len(values):
+        most_lacking = 0.0
+        most_conflicts = 0.0
+        # Only a field with a name of an identifier may have exceptions.
+        if _is_named(name):
+            most_lacking = MOST_LACKING * rows
+            most_conflicts = MOST_CONFLICTING * distinct
+        if lacking > most_lacking or distinct < LEAST_DISTINCT * len(values):
             return None
         if distinct == len(values):
             return 0
-        digests = np.concatenate([page[:, 0] for page in self._pages])[present]
-        pages = np.repeat(np.arange(len(self._pages)), list(map(len, self._pages)))[present]
-        # On several pages, a row may also have changed and moved while the list was read.
-        together = _conflicting(values + pages.astype(np.uint64) * _FACTOR, digests)
-        conflicts = _conflicting(values, digests)
-        most = is_named * CONFLICTING * distinct
-        return None if together > most or conflicts > APART * most else conflicts
+        digests = np.concatenate([page[:, 0] for page in self._pages])[is_present]
+        pages = np.repeat(np.arange(len(self._pages)), list(map(len, self._pages)))[is_present]
+        of_one_page = _count_conflicts(values + pages.astype(np.uint64) * _FACTOR, digests)
+        conflicts = _count_conflicts(values, digests)
+        if of_one_page > most_conflicts or conflicts > MOST_TIMES_APART * most_conflicts:
+            return None
+        return conflicts
 
 
-def _conflicting(values: Numbers, digests: Numbers) -> int:
+def _is_named(name: str) -> bool:
+    """Return whether a name says that the field is an identifier."""
+    return name == "id" or name.endswith(("Id", "_id"))
+
+
+def _count_conflicts(values: Numbers, digests: Numbers) -> int:
     """Return how many values belong to rows of different content."""
     order = np.lexsort((digests, values))
     values = values[order]
     digests = digests[order]
-    different = (values[1:] == values[:-1]) & (digests[1:] != digests[:-1])
-    return len(np.unique(values[1:][different]))
+    is_same_value = values[1:] == values[:-1]
+    is_different = is_same_value & (digests[1:] != digests[:-1])
+    return len(np.unique(values[1:][is_different]))

@@ -1,4 +1,8 @@
-"""The requests of one reading: what they showed, and how many more there may be."""
+"""The requests of one reading: what they showed, and how many more there may be.
+
+Here: pages asked for and kept, and the budget. Not here: which pages are asked for (`chain.py`,
+`read_list.py`).
+"""
 
 from collections import deque
 from dataclasses import dataclass, field, replace
@@ -8,12 +12,24 @@ import numpy as np
 
 from pipelines.core.completeness import ListTraits
 from pipelines.extract.key import KeySearch
-from pipelines.extract.pages import Ask, Numbers, Page, PageRequest, Purpose, ReadingEnded, Steps
+from pipelines.extract.pages import (
+    NextRequests,
+    Numbers,
+    Page,
+    PageRequest,
+    Purpose,
+    ReadingEnded,
+    Steps,
+)
 
-ENDLESS_PAGES = 20_000  # of a list whose length is not known
-KNOWN_PAGES = 2_500  # of a list whose length is known
-MAX_PASSES = 25  # plain ones, of the longest length seen, after which a list is PARTIAL
-GROWTH = 2  # times the first length that the budget counts with
+# Pages before the offset at which a list does not seem to end: where an earlier scan did not find
+# the length, and where it did.
+MOST_PAGES = 20_000
+MOST_PAGES_OF_KNOWN = 2_500
+# Plain passes over the longest length seen, after which a list is PARTIAL.
+MOST_PASSES = 25
+# Times the first length that the budget counts with: a list that grows without end stops, too.
+MOST_GROWTH = 2
 
 
 class KeyChanged(Exception):
@@ -23,24 +39,26 @@ class KeyChanged(Exception):
 class LengthCheck:
     """The number of rows that a list had at one moment, and which rows were seen before and after.
 
-    `first` is the place of its page among all pages. The rows `at` that moment count as both.
+    `first` is the place of its page among all pages. The rows `at_moment` count as both.
     """
 
-    def __init__(self, length: int, first: int, before: Numbers, at: Numbers) -> None:
+    def __init__(self, length: int, first: int, before: Numbers, at_moment: Numbers) -> None:
         self.length = length
         self.first = first
-        self._before = np.union1d(before, at)
-        self._after = np.isin(self._before, at)
+        self._before = np.union1d(before, at_moment)
+        self._is_after = np.isin(self._before, at_moment)
 
     def note(self, page: Page) -> None:
         """Note the rows of a page that was requested after the check."""
-        if len(self._before):
-            places = np.searchsorted(self._before[:-1], page.elements)
-            self._after[places[self._before[places] == page.elements]] = True
+        if not len(self._before):
+            return
+        positions = np.searchsorted(self._before[:-1], page.elements)
+        is_before = self._before[positions] == page.elements
+        self._is_after[positions[is_before]] = True
 
     def met(self) -> int:
         """Return how many rows were seen before and after."""
-        return int(np.count_nonzero(self._after))
+        return int(np.count_nonzero(self._is_after))
 
 
 @dataclass
@@ -82,14 +100,16 @@ class Pager:
         if self._recorded and self._recorded[0].request == request:
             answer = self._recorded.popleft()
         else:
-            self._recorded.clear()  # pages of before are of no use any more
+            # With another key, other pages are asked for: recorded ones are of no use any more.
+            self._recorded.clear()
             answer = yield from self._ask(request, step)
         page = self._completed(replace(answer, key=self.keys.key))
         self.pages.append(page)
         self.size = max(self.size, len(page))
-        self.reached = max(self.reached, page.end if len(page) else 0)
-        if len(page) and page.is_last:
-            self.ends.add(page.end)
+        if len(page):
+            self.reached = max(self.reached, page.end)
+            if page.is_last:
+                self.ends.add(page.end)
         for check in self.checks:
             check.note(page)
         return page
@@ -126,41 +146,54 @@ class Pager:
             page = replace(page, limit=self.size)
         if page.says_more and not is_count:
             return page
-        before = self.pages[-1] if self.pages else None
-        is_further = before is not None and before.request.offset < page.request.offset
-        is_end = before is not None and is_further and page.end <= before.end
-        return replace(page, has_more=len(page) > 0 and not is_end)
+        return replace(page, has_more=len(page) > 0 and not self._shows_end(page))
+
+    def _shows_end(self, page: Page) -> bool:
+        """Return whether a page further on than the one before shows no row behind that."""
+        if not self.pages:
+            return False
+        before = self.pages[-1]
+        return before.request.offset < page.request.offset and page.end <= before.end
 
     def _ask(self, request: PageRequest, step: int) -> Steps[Page]:
         self._check_budget(request.offset)
-        following = (request.offset + step, request.offset + 2 * step) if step > 0 else ()
-        end = max(self.end, self.expected)  # behind it, a guess would be wasted
-        likely = (PageRequest(at) for at in following if not end or at < end)
-        answer = yield Ask(request, tuple(likely))
+        answer = yield NextRequests(request, self._likely_next(request.offset, step))
         self.answers.append(answer)
         if self.keys.learn(answer):
             raise KeyChanged
         return answer
+
+    def _likely_next(self, offset: int, step: int) -> tuple[PageRequest, ...]:
+        """Return the requests that are likely to follow, which may be sent ahead."""
+        if step <= 0:
+            return ()
+        end = max(self.end, self.expected)
+        following = (offset + step, offset + 2 * step)
+        # Behind the end, a guess would be wasted.
+        return tuple(PageRequest(guess) for guess in following if not end or guess < end)
 
     def _check_budget(self, offset: int) -> None:
         """Raise ReadingEnded if no more pages may be requested.
 
         There is always room for a second pass. In the first pass the length is not known: the
         distinct rows count, since a list may begin again behind its end. Later the growth that
-        counts is limited, so that reading a list that grows without end stops too.
+        counts is limited.
         """
         known = max(self.first_length, self.expected)
-        length = min(self.reached, GROWTH * known) if self.first_length else len(self._seen)
-        allowed = self._allowed(length)
-        if len(self.answers) >= allowed and not self.first_length:
-            allowed = self._allowed(len(self.seen()))
+        if self.first_length:
+            allowed = self._allowed(min(self.reached, MOST_GROWTH * known))
+        else:
+            # To count the distinct rows takes time: first those that were counted last.
+            allowed = self._allowed(len(self._seen))
+            if len(self.answers) >= allowed:
+                allowed = self._allowed(len(self.seen()))
         if len(self.answers) >= allowed:
             raise ReadingEnded(f"its rows were not counted within {allowed:,} requests")
-        pages = ENDLESS_PAGES if self.traits.length is None else KNOWN_PAGES
-        if offset > max(MAX_PASSES * known, pages * self.size):
+        pages = MOST_PAGES if self.traits.length is None else MOST_PAGES_OF_KNOWN
+        if offset > max(MOST_PASSES * known, pages * self.size):
             raise ReadingEnded("the list does not end")
 
     def _allowed(self, length: int) -> int:
         """Return how many requests a list of so many rows is worth."""
-        plain = ceil(max(length, self.expected) / self.size)
-        return MAX_PASSES * max(1, plain)
+        plain_pass = ceil(max(length, self.expected) / self.size)
+        return MOST_PASSES * max(1, plain_pass)

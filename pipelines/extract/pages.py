@@ -1,4 +1,8 @@
-"""The values that `read_list` exchanges with its driver: requests, pages, a proof at the end."""
+"""The values that `read_list` exchanges with its driver: requests, pages, a proof at the end.
+
+Here: what one page shows, as numbers, and arithmetic over the rows of pages. Not here: how an
+answer becomes a page (`key.py`), and which pages are requested (`pager.py`).
+"""
 
 from collections.abc import Generator
 from dataclasses import dataclass
@@ -9,17 +13,30 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-ALGORITHM_VERSION = 8  # a scan file of another version cannot be resumed
+# A scan file of another version cannot be resumed: `read_list` might ask for other pages.
+ALGORITHM_VERSION = 8
 
 Numbers = npt.NDArray[np.uint64]
 Booleans = npt.NDArray[np.bool_]
-Rows = npt.NDArray[Any]  # of type ROW
-# A mark stands for the row's key, or for its content. `place` is the row's offset in the list,
-# `copies` how often its mark is on its page; `lacking`: it has no key.
-COLUMNS = ["mark", "digest", "place", "page", "row", "copies", "lacking"]
-ROW = np.dtype({"names": COLUMNS, "formats": ["u8", "u8", "i8", "i4", "i4", "i4", "?"]})
-_COPY = np.uint64(0x9E3779B97F4A7C15)  # odd, so that the copies of a mark have marks of their own
-_NO_KEY = np.uint64(0xD1B54A32D192ED03)  # keeps rows without a key apart from keys
+# A mark stands for the row's key, or for its content. `offset` is the row's place in the list,
+# `row` that on its page. `copies` is how often its mark is on its page.
+ROW = np.dtype(
+    [
+        ("mark", "u8"),
+        ("digest", "u8"),
+        ("offset", "i8"),
+        ("page", "i4"),
+        ("row", "i4"),
+        ("copies", "i4"),
+        ("lacks_key", "?"),
+    ]
+)
+RowArray = npt.NDArray[Any]
+"""Rows, each of type ROW. Lists have a million rows: an object for each would take gigabytes."""
+# Odd, so that the copies of a mark have marks of their own.
+_COPY = np.uint64(0x9E3779B97F4A7C15)
+# Keeps rows without a key apart from keys.
+_NO_KEY = np.uint64(0xD1B54A32D192ED03)
 
 
 class Purpose(StrEnum):
@@ -41,7 +58,7 @@ class PageRequest(NamedTuple):
     purpose: Purpose = Purpose.PAGE
 
 
-class Ask(NamedTuple):
+class NextRequests(NamedTuple):
     """The request that must be answered next, and those that are likely to follow it."""
 
     request: PageRequest
@@ -97,21 +114,23 @@ class Page:
         """The marks of its rows, in which the copies of a row have marks of their own."""
         return number_copies(self.rows()["mark"])
 
-    def rows(self) -> Rows:
-        """Return its rows as a column of type ROW."""
+    def rows(self) -> RowArray:
+        """Return its rows."""
+        digests = self.values[:, 0]
         rows = np.zeros(len(self), ROW)
-        rows["mark"] = rows["digest"] = self.values[:, 0]
+        rows["digest"] = digests
+        rows["mark"] = digests
         if self.key is not None:
-            keys = rows["mark"] * 0
+            keys = np.zeros(len(self), np.uint64)
             if self.key in self.fields:
                 keys = self.values[:, 1 + self.fields.index(self.key)]
-            rows["lacking"] = keys == 0
-            rows["mark"] = np.where(keys == 0, rows["digest"] ^ _NO_KEY, keys)
+            rows["lacks_key"] = keys == 0
+            rows["mark"] = np.where(keys == 0, digests ^ _NO_KEY, keys)
         rows["page"] = self.number
         rows["row"] = np.arange(len(self))
-        rows["place"] = self.request.offset + rows["row"]
-        _marks, at, counts = np.unique(rows["mark"], return_inverse=True, return_counts=True)
-        rows["copies"] = counts[at]
+        rows["offset"] = self.request.offset + rows["row"]
+        _marks, inverse, counts = np.unique(rows["mark"], return_inverse=True, return_counts=True)
+        rows["copies"] = counts[inverse]
         return rows
 
 
@@ -122,18 +141,22 @@ def is_distinct(marks: Numbers) -> bool:
 
 
 def is_in(marks: Numbers, others: Numbers) -> Booleans:
-    """Return which marks are among others, as `np.isin`, which sorts both together."""
+    """Return which marks are among others."""
+    # As `np.isin`, which sorts both together: a second more for a million rows.
     if not len(others):
         return np.zeros(len(marks), np.bool_)
     ordered = np.sort(others)
-    found: Booleans = ordered[np.searchsorted(ordered[:-1], marks)] == marks
-    return found
+    # Without the last one, no position is behind the end.
+    positions = np.searchsorted(ordered[:-1], marks)
+    is_among: Booleans = ordered[positions] == marks
+    return is_among
 
 
 def number_copies(marks: Numbers) -> Numbers:
     """Return marks in which the i-th copy of a mark, counted from 0, has a mark of its own."""
+    # A copy: the marks may be a view of rows, which would stay in memory.
     if is_distinct(marks):
-        return marks.copy()  # they may be a view of rows, which would stay in memory
+        return marks.copy()
     order = np.argsort(marks, kind="stable")
     ordered = marks[order]
     ordinals = np.arange(len(marks)) - np.searchsorted(ordered, ordered)
@@ -143,4 +166,5 @@ def number_copies(marks: Numbers) -> Numbers:
 
 
 Result = TypeVar("Result")
-Steps = Generator[Ask, Page, Result]
+Steps = Generator[NextRequests, Page, Result]
+"""Yields requests, receives the page of each, returns a result. There is no I/O in between."""

@@ -3,6 +3,9 @@
 Some services refuse every offset above a number of their own. Rows behind it cannot be read, so the
 list is PARTIAL. Others answer an offset behind the last row with 404, where the interface document
 has an empty page.
+
+Here: which of the two it is, and how the lowest refused offset is found. Not here: the requests for
+that (`scan.py`).
 """
 
 from collections.abc import Awaitable, Callable
@@ -12,9 +15,12 @@ from pipelines.core.text import Redactor, printable
 from pipelines.extract.pages import Page
 from pipelines.http.retry import Attempt, read_problem
 
-REFUSED = frozenset({400, 404, 413, 414, 416, 422})  # statuses that are about the request
-FAILED = range(500, 600)  # some services fail instead of refusing
-LONGEST_QUOTE = 200  # characters
+# Statuses that are about the request.
+REFUSED = frozenset({400, 404, 413, 414, 416, 422})
+# Some services fail instead of refusing.
+FAILED = range(500, 600)
+# Characters of the service's own words in a reason.
+LONGEST_QUOTE = 200
 
 Probe = Callable[[int], Awaitable[Attempt | None]]
 """Requests an offset once; returns the attempt if it was refused or failed, None if answered."""
@@ -60,8 +66,11 @@ async def find_cap(known: KnownOffsets, offset: int, probe: Probe) -> int | None
 
     It does not answer an offset further on, but still the ones that it answered before.
     """
-    is_up = await probe(known.answered) is None
-    if not is_up or await probe(offset + known.page_rows) is None:
+    # An offset that was answered before is still answered: the service is up.
+    if await probe(known.answered) is not None:
+        return None
+    # One further on is refused, and so is this one, again: it was no failure by chance.
+    if await probe(offset + known.page_rows) is None:
         return None
     if await probe(offset) is None:
         return None

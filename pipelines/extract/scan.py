@@ -2,6 +2,9 @@
 
 The answer to each request becomes a line of the scan file when it is used, or dropped, so that a
 resumed scan gives `read_list` the same answers in the same order.
+
+Here: requests in flight, and lines of the scan file. Not here: which pages are needed
+(`read_list.py`), and what a refused offset means (`refusal.py`).
 """
 
 import asyncio
@@ -21,7 +24,7 @@ from pipelines.core.errors import ServiceError
 from pipelines.core.text import counted
 from pipelines.extract.clocks import ServiceClock
 from pipelines.extract.key import PageReader
-from pipelines.extract.pages import ALONE, Ask, PageRequest, ReadingEnded
+from pipelines.extract.pages import ALONE, NextRequests, PageRequest, ReadingEnded
 from pipelines.extract.read_list import read_list
 from pipelines.extract.refusal import (
     REFUSED,
@@ -32,7 +35,8 @@ from pipelines.extract.refusal import (
 )
 from pipelines.http.client import Attempt, ServiceClient
 
-FLUSH_SECONDS = 0.1  # pages that arrive faster are made durable together
+# Pages that arrive faster are made durable together.
+FLUSH_SECONDS = 0.1
 Answer = tuple[Exchange, ParsedPage | None]
 OnProgress = Callable[[int, int, int | None], None]
 """Receives rows and requests so far, and the rows expected from the last scan."""
@@ -50,31 +54,34 @@ async def read_scan(
         proof = await driver.read()
     finally:
         await driver.end_pending(cancel=True)
+    service_started_at, service_ended_at = driver.service_clock.span()
     completeness = Completeness(
         **msgspec.structs.asdict(proof),
         requests=driver.requests,
         cached_seconds=driver.cached_seconds,
         started_at=scan.header.started_at,
-        ended_at=max(client.clock.utc_now(), scan.header.started_at),  # the clock may be set back
-        service_started_at=driver.service_clock.span()[0],
-        service_ended_at=driver.service_clock.span()[1],
+        # The clock may have been set back meanwhile.
+        ended_at=max(client.clock.utc_now(), scan.header.started_at),
+        service_started_at=service_started_at,
+        service_ended_at=service_ended_at,
     )
     return scan.seal(completeness)
 
 
 @dataclass
 class _Driver:
-    """One read of one list. `asks` counts the answers that were used.
+    """One read of one list. `used` counts the answers that were used.
 
     `known` says which offsets the pages showed, `failed` has the last failure of each request,
     `used_at` is when the newest page in use was received, `cached_seconds` the age of the oldest.
+    `pending` are the requests in flight, and those whose answers nobody has used yet.
     """
 
     client: ServiceClient
     scan: OpenScan
     max_seconds: float
     on_progress: OnProgress
-    asks: int = 0
+    used: int = 0
     requests: int = 0
     reached: int = 0
     flushed: float = 0.0
@@ -94,18 +101,21 @@ class _Driver:
         clock = self.client.clock
         deadline = clock.monotonic() + self.max_seconds
         try:
-            ask = next(self._steps)
+            wanted = next(self._steps)
             for exchange in self.scan.exchanges():
-                await asyncio.sleep(0)  # a request to stop is seen between pages
+                # A request to stop is seen between pages.
+                await asyncio.sleep(0)
                 self.requests += _is_request(exchange)
                 self.service_clock.note(exchange)
                 if exchange.ask is not None:
-                    ask = self._use(exchange.page, exchange)
+                    wanted = self._use(exchange.page, exchange)
             while True:
-                is_late = clock.monotonic() >= deadline
-                exchange, page = self._late() if is_late else await self._answer(ask)
-                exchange = msgspec.structs.replace(exchange, ask=self.asks + 1)
-                ask = self._use(self._append(exchange), exchange, page)
+                if clock.monotonic() >= deadline:
+                    exchange, page = self._time_is_up()
+                else:
+                    exchange, page = await self._answer(wanted)
+                exchange = msgspec.structs.replace(exchange, ask=self.used + 1)
+                wanted = self._use(self._append(exchange), exchange, page)
         except StopIteration as end:
             proof: Proof = end.value
             return proof
@@ -114,21 +124,27 @@ class _Driver:
         """Wait for the requests in flight, or cancel them. Answers are recorded as not used."""
         tasks = list(self.pending.values())
         self.pending = {}
-        for task in tasks if cancel else ():
-            task.cancel()  # does nothing where there is an answer
+        if cancel:
+            # This does nothing where there is an answer already.
+            for task in tasks:
+                task.cancel()
         for result in await asyncio.gather(*tasks, return_exceptions=True):
             if not isinstance(result, BaseException):
-                self._append(result[0])
+                exchange, _page = result
+                self._append(exchange)
             elif not cancel and not isinstance(result, ServiceError):
                 raise result
 
-    def _use(self, number: int, exchange: Exchange, parsed: ParsedPage | None = None) -> Ask:
+    def _use(
+        self, number: int, exchange: Exchange, parsed: ParsedPage | None = None
+    ) -> NextRequests:
         """Give `read_list` what a line says; return what it asks for next."""
-        self.asks += 1
+        self.used += 1
         if exchange.purpose == STOP:
             return self._steps.throw(ReadingEnded(exchange.error))
         if parsed is None:
-            parsed = parse_page(exchange.body, exchange.limit) if exchange.body else empty_page()
+            body = exchange.body
+            parsed = parse_page(body, exchange.limit) if body else empty_page()
         page = self._pages.read(number, exchange, parsed)
         self.known.note(page)
         self.used_at = exchange.received_at.timestamp()
@@ -138,35 +154,35 @@ class _Driver:
         self.on_progress(self.reached, self.requests, expected)
         return self._steps.send(page)
 
-    async def _answer(self, ask: Ask) -> Answer:
+    async def _answer(self, wanted: NextRequests) -> Answer:
         """Return the answer to what was asked for; request likely pages ahead."""
         likely: tuple[PageRequest, ...] = ()
-        if ask.request.purpose in ALONE:
+        if wanted.request.purpose in ALONE:
             await self.end_pending(cancel=False)
         elif self.client.limiter.spare():
-            likely = ask.likely_next
-        for request in (ask.request, *likely):
+            likely = wanted.likely_next
+        for request in (wanted.request, *likely):
             if request not in self.pending:
                 self.pending[request] = asyncio.create_task(self._request(request))
         try:
-            return await self.pending.pop(ask.request)
+            return await self.pending.pop(wanted.request)
         except ServiceError:
-            answer = await self._answer_to_refusal(ask.request)
+            answer = await self._answer_to_refusal(wanted.request)
             if answer is None:
                 raise
             return answer
 
     async def _request(self, request: PageRequest, *, once: bool = False) -> Answer:
+        """Send a request; return its answer. Failures have lines of their own."""
         header = self.scan.header
-        offset, purpose = request
-        line = partial(_line, purpose, offset)
+        offset = request.offset
 
         def note(failed: Attempt) -> None:
             self.failed[request] = failed
-            self._append(line(failed))
+            self._append(_line(request.purpose, offset, failed))
 
         attempt = await self.client.page(header.path, offset, header.page_size, note, once=once)
-        return line(attempt), attempt.content
+        return _line(request.purpose, offset, attempt), attempt.content
 
     async def _answer_to_refusal(self, request: PageRequest) -> Answer | None:
         """Return what a refused offset means: an empty page, or that reading stops; None: neither.
@@ -174,8 +190,8 @@ class _Driver:
         Raises ServiceError.
         """
         failed = self.failed.get(request)
+        # A page that was requested ahead may have been refused before the list grew.
         if failed is not None and failed.sent_at < self.used_at:
-            # It was requested ahead; the list may have grown since.
             try:
                 return await self._request(request, once=True)
             except ServiceError:
@@ -209,7 +225,7 @@ class _Driver:
         self._append(exchange)
         return None
 
-    def _late(self) -> Answer:
+    def _time_is_up(self) -> Answer:
         minutes = counted(round(self.max_seconds / 60), "minute")
         return self._stop(f"it was not proven within {minutes} (sync_max_minutes)")
 
@@ -219,11 +235,13 @@ class _Driver:
         return _line(STOP, 0, attempt), None
 
     def _append(self, exchange: Exchange) -> int:
+        """Write a line; return its number."""
         self.requests += _is_request(exchange)
         self.service_clock.note(exchange)
         now = self.client.clock.monotonic()
         is_due = now - self.flushed >= FLUSH_SECONDS
-        self.flushed = now if is_due else self.flushed
+        if is_due:
+            self.flushed = now
         return self.scan.append(exchange, durable=is_due)
 
 
@@ -246,7 +264,13 @@ def _empty_line(request: PageRequest, refused: Attempt) -> Exchange:
 
 def _line(purpose: str, offset: int, attempt: Attempt) -> Exchange:
     """Return the line of an answer. Nobody has used it yet."""
-    page: ParsedPage | None = None if attempt.failure else attempt.content
+    page: ParsedPage | None = None
+    if not attempt.failure:
+        page = attempt.content
+    body: bytes | None = None
+    if not attempt.error:
+        body = attempt.body or None
+    # A page that was cut by its brackets may be no JSON as a whole.
     is_json = page is not None and not isinstance(page, CutPage)
     return Exchange(
         ask=None,
@@ -260,5 +284,5 @@ def _line(purpose: str, offset: int, attempt: Attempt) -> Exchange:
         headers=attempt.headers,
         error=attempt.error,
         joined=join_digests(page.data) if page else b"",
-        raw=encode_body(None if attempt.error else attempt.body or None, is_json=is_json),
+        raw=encode_body(body, is_json=is_json),
     )

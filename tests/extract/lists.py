@@ -9,7 +9,7 @@ from random import Random
 import numpy as np
 
 from pipelines.core.completeness import ListTraits, Proof, Ranges
-from pipelines.extract.pages import Ask, Page, ReadingEnded
+from pipelines.extract.pages import NextRequests, Page, ReadingEnded
 from pipelines.extract.read_list import read_list
 
 NEW = 10_000_000  # the first key of a row that is added
@@ -90,7 +90,7 @@ class Model:
         row.content += change
         self.groups.insert(at, [row])
 
-    def answer(self, ask: Ask, number: int) -> Page:
+    def answer(self, ask: NextRequests, number: int) -> Page:
         if self.asked:
             self.change(self, len(self.asked))
         (offset, purpose), limit = ask.request, self.limit
@@ -122,13 +122,13 @@ class Model:
 
 
 def drive(
-    answer: Callable[[Ask, int], Page],
+    answer: Callable[[NextRequests, int], Page],
     traits: ListTraits | None = None,
     key: str | None = None,
     stop: int = 10**9,
     passes: int = 1,
 ) -> Proof:
-    """Read a list to the end; `answer` gets each Ask with its number, up to number `stop`."""
+    """Read a list to the end; `answer` gets each request with its number, up to number `stop`."""
     steps = read_list(key, traits or ListTraits(), passes)
     try:
         ask = next(steps)

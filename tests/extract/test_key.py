@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from pipelines.archive.records import parse_page
 from pipelines.core.completeness import ListTraits, Method, Proof
 from pipelines.extract.key import PageReader
-from pipelines.extract.pages import Ask, Page
+from pipelines.extract.pages import NextRequests, Page
 from tests.archive.scans import HEADER, exchange, page
 from tests.extract.lists import drive
 
@@ -27,7 +27,7 @@ def read(
     """Read a list that does not change; return the proof and the number of requests."""
     requests = 0
 
-    def answer(ask: Ask, number: int) -> Page:
+    def answer(ask: NextRequests, number: int) -> Page:
         nonlocal requests
         requests, offset = number, ask.request.offset
         shown = records[offset : offset + LIMIT]
