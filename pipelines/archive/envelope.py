@@ -2,14 +2,20 @@
 
 What the interface document asks for is read at once. A member that is missing or has another JSON
 type is read where its meaning is plain, else it counts as not said; both are noted.
+
+Here: what a page says of itself. Not here: its records (`records.py`), and what follows from
+`has_more` (`pipelines/extract`).
 """
 
 from typing import Annotated, Any
 
 import msgspec
 
-LONGEST_NUMBER = 18  # digits
+# Digits: all such numbers are below 2^63.
+LONGEST_NUMBER = 18
+# Least values of members of `pagination`.
 LEAST = {"limit": 1, "offset": 0}
+TRUTHS = {"true": True, "1": True, "false": False, "0": False}
 
 
 class Pagination(msgspec.Struct):
@@ -79,33 +85,40 @@ def read_envelope(body: bytes) -> ParsedPage:
 
 def _read_loosely(body: bytes) -> ParsedPage:
     page = _decode_loose(body)
-    deviations = [] if page.data is not None else ["`data` is null"]
-    members = page.pagination if isinstance(page.pagination, dict) else {}
-    if members is not page.pagination:
-        deviations.append(f"`pagination` is {_kind(page.pagination)}")
-    else:
+    deviations = []
+    if page.data is None:
+        deviations.append("`data` is null")
+    members = {}
+    if isinstance(page.pagination, dict):
+        members = page.pagination
         deviations += _deviations(members)
-    limit = _whole(members.get("limit"))
-    more = _truth(members.get("has_more"))
-    return ParsedPage(page.data or [], Pagination(limit or None, more), tuple(deviations))
+    else:
+        deviations.append(f"`pagination` is {_kind(page.pagination)}")
+    # A limit of 0 says nothing.
+    limit = _whole(members.get("limit")) or None
+    has_more = _truth(members.get("has_more"))
+    return ParsedPage(page.data or [], Pagination(limit, has_more), tuple(deviations))
 
 
 def _deviations(members: dict[str, Any]) -> list[str]:
     """Return which members of `pagination` are not as the interface document has them."""
-    found = []
+    deviations = []
     for name in ("limit", "offset", "has_more", "next_offset"):
-        value = members.get(name)
-        expected: type | tuple[type, ...] = int
-        if name == "has_more":
-            expected = bool
-        if name == "next_offset":
-            expected = (int, type(None))
-        is_number_for_truth = isinstance(value, bool) and name != "has_more"
-        if not isinstance(value, expected) or is_number_for_truth:
-            found.append(f"`pagination.{name}` is {_kind(value)}")
-        elif isinstance(value, int) and value < LEAST.get(name, value):
-            found.append(f"`pagination.{name}` is {value}")
-    return found
+        value: Any = members.get(name)
+        if not _has_documented_type(name, value):
+            deviations.append(f"`pagination.{name}` is {_kind(value)}")
+        elif name in LEAST and value < LEAST[name]:
+            deviations.append(f"`pagination.{name}` is {value}")
+    return deviations
+
+
+def _has_documented_type(name: str, value: object) -> bool:
+    if name == "has_more":
+        return isinstance(value, bool)
+    if name == "next_offset" and value is None:
+        return True
+    # To Python, true is a number, too.
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _kind(value: object) -> str:
@@ -124,11 +137,14 @@ def _whole(value: object) -> int | None:
     """Return a whole number that is written as one, as text or as `500.0`; None for the rest."""
     if isinstance(value, float) and value.is_integer():
         value = f"{value:.0f}"
-    text = str(value).strip() if isinstance(value, int | str) else ""
+    if not isinstance(value, int | str):
+        return None
+    text = str(value).strip()
+    # isdigit() alone is true of digits of other scripts and of ².
     is_number = text.isascii() and text.isdigit() and len(text) <= LONGEST_NUMBER
     return int(text) if is_number else None
 
 
 def _truth(value: object) -> bool | None:
     """Return what true, false, 1, 0, or their text say; None for the rest."""
-    return {"true": True, "1": True, "false": False, "0": False}.get(str(value).strip().lower())
+    return TRUTHS.get(str(value).strip().lower())

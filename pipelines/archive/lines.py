@@ -1,11 +1,14 @@
-"""Lines of a scan file: the header, one line for each exchange, the seal; compressed in frames."""
+"""Lines of a scan file: the header, one line for each exchange, the seal; compressed in frames.
+
+Here: the format. Not here: the file on the disk (`scan_file.py`), and records in an answer
+(`records.py`).
+"""
 
 import hashlib
 import re
 import struct
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import suppress
 from datetime import date, datetime
 from typing import BinaryIO, Final, NamedTuple
 
@@ -22,8 +25,10 @@ from pipelines.archive.records import (
 )
 from pipelines.core.completeness import Completeness, ListTraits
 
-STOP: Final = "stop"  # purpose of a line that is no request
-LEVEL = 1  # a page of 500 records: 0.6 ms, 290 KB become 45 KB; higher levels gain little
+# Purpose of a line that is no request.
+STOP: Final = "stop"
+# Of zstd. A page of 500 records: 0.6 ms, 290 KB become 45 KB; higher levels gain little.
+LEVEL: Final = 1
 # A skippable frame, which every zstd reader passes over. It holds the size of the line's frame that
 # follows, and the SHA-256 of the digest before and that frame.
 HEAD = struct.Struct("<8sI32s")
@@ -34,7 +39,8 @@ BODY = b',"body":'
 # recorded", and earlier releases pass over it. A new number is for what they would misread: another
 # meaning, a new value of an enumeration, another frame.
 FORMAT: Final = 1
-ASKED: Final = ("base_url", "path", "page_size", "configured_key", "algorithm", "passes")
+# Members of a header that decide which requests are sent.
+DECIDING: Final = ("base_url", "path", "page_size", "configured_key", "algorithm", "passes")
 
 
 class ScanHeader(msgspec.Struct, frozen=True, tag_field="line", tag="header"):
@@ -61,13 +67,16 @@ class ScanHeader(msgspec.Struct, frozen=True, tag_field="line", tag="header"):
 
     def begins_like(self, other: "ScanHeader") -> bool:
         """Return whether another scan would send the same requests to the same service."""
-        return all(getattr(self, name) == getattr(other, name) for name in ASKED)
+        return all(getattr(self, name) == getattr(other, name) for name in DECIDING)
 
 
 def cached_seconds(headers: Mapping[str, str]) -> int:
     """Return for how many seconds a cache kept an answer (`Age`); 0 if the service gave it now."""
-    found = re.fullmatch(r"\s*([0-9]{1,9})[0-9]*\s*", headers.get("age", ""))
-    return int(found[1]) if found else 0
+    # Of longer numbers, the first nine digits are more than enough.
+    age = re.fullmatch(r"\s*([0-9]{1,9})[0-9]*\s*", headers.get("age", ""))
+    if age is None:
+        return 0
+    return int(age[1])
 
 
 class Exchange(msgspec.Struct, frozen=True, kw_only=True, tag_field="line", tag="exchange"):
@@ -105,11 +114,17 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True, tag_field="line", tag=
         if self.is_plain:
             return bytes(self.raw)
         text = msgspec.json.decode(self.raw, type=str | None)
-        return None if text is None else text.encode("latin-1")
+        if text is None:
+            return None
+        # As `encode_body` has made it: a character for each byte.
+        return text.encode("latin-1")
 
     def records(self) -> list[bytes]:
         """Return the raw records of the page; none without an answer. Raises UnexpectedAnswer."""
-        return parse_page(self.body).records if self.body else []
+        body = self.body
+        if not body:
+            return []
+        return parse_page(body).records
 
     def digests(self) -> Digests:
         """Return the digests of the raw records of the page."""
@@ -133,13 +148,25 @@ def encode_body(body: bytes | None, *, is_json: bool = False) -> msgspec.Raw:
     An object stays as it is; of anything else, each byte becomes a character of a string. With
     `is_json`, a decoder has accepted the answer.
     """
-    with suppress(ValueError, RecursionError):
-        if body and body.startswith(b"{") and b"\n" not in body and b"\r" not in body:
-            body.decode()
-            is_json = is_json and body.endswith(b"}")
-            if is_json or bytes(msgspec.json.decode(body, type=msgspec.Raw)) == body:
-                return msgspec.Raw(body)
-    return msgspec.Raw(msgspec.json.encode(None if body is None else body.decode("latin-1")))
+    if body is None:
+        return msgspec.Raw(b"null")
+    if _is_line_of_json(body, is_json=is_json):
+        return msgspec.Raw(body)
+    return msgspec.Raw(msgspec.json.encode(body.decode("latin-1")))
+
+
+def _is_line_of_json(body: bytes, *, is_json: bool) -> bool:
+    """Return whether an answer is an object in UTF-8, in one line."""
+    if not body.startswith(b"{") or b"\n" in body or b"\r" in body:
+        return False
+    try:
+        body.decode()
+        # A decoder that has accepted the answer passes over spaces at its end.
+        if is_json and body.endswith(b"}"):
+            return True
+        return bytes(msgspec.json.decode(body, type=msgspec.Raw)) == body
+    except (ValueError, RecursionError):
+        return False
 
 
 class Seal(msgspec.Struct, frozen=True, tag_field="line", tag="seal"):
@@ -170,12 +197,16 @@ zstd = _Zstd()
 
 
 class Frame(NamedTuple):
-    """One line in a scan file. The header is number 0, so exchanges are numbered from 1."""
+    """One line in a scan file. The header is number 0, so exchanges are numbered from 1.
+
+    `end` is where the next frame begins, `digest` that of all frames up to this one. `content` is
+    the skippable frame, and that of the line.
+    """
 
     number: int
-    end: int  # where the next frame begins
-    digest: bytes  # of all frames up to this one
-    content: bytes  # the skippable frame, and that of the line
+    end: int
+    digest: bytes
+    content: bytes
 
     def followed_by(self, data: bytes) -> "Frame":
         """Return the next frame."""
@@ -195,10 +226,11 @@ class Frame(NamedTuple):
     def line(self) -> Line:
         """Return the line. Raises ValueError for one of another format."""
         text = zstd.decompress(self.content[HEAD.size :])
-        # Quotes in a string are escaped, and no header has this name. A decoder would look at
-        # every letter of the answer.
+        # The line is cut before the answer: a decoder would look at every letter of it. Quotes in a
+        # string are escaped, and no header has this name.
         members, body_begins, body = text.partition(BODY)
-        members += b',"body":null}' if body_begins else b""
+        if body_begins:
+            members += b',"body":null}'
         line: Line = msgspec.json.decode(members, type=Line)
         if isinstance(line, Exchange):
             return replace(line, raw=msgspec.Raw(body.removesuffix(b"}\n")))
@@ -222,6 +254,7 @@ def read_frames(source: BinaryIO) -> Iterator[Frame]:
             break
         yield frame
         last = frame
+    # A broken frame at the end is what a kill left. Another frame behind it means damage.
     source.seek(last.end)
     if last is START or source.read().find(HEAD_BEGINS, 1) > 0:
         raise ValueError(f"page {last.number + 1} (byte {last.end}) is not what was written")

@@ -1,4 +1,8 @@
-"""Cuts the body of a page into raw records, one slice each, whatever is in a record."""
+"""Cuts the body of a page into raw records, one slice each, whatever is in a record.
+
+Here: bytes of records and their digests. Not here: what is in a record (`pipelines/load`,
+`pipelines/extract/key.py`), and what is around the records (`envelope.py`).
+"""
 
 import json
 import re
@@ -16,13 +20,16 @@ from pipelines.core.errors import UnexpectedAnswer
 from pipelines.core.text import printable
 
 ANY_LIMIT = 2**40
-ERASED_RECORD = b"null"  # it contains nothing, not even a `u`
+# For a search, it contains nothing, not even a `u`: otherwise erasing would never end.
+ERASED_RECORD = b"null"
 # Above it, a decoder that has all records in memory before they are counted is not used.
 MANY_COMMAS = 300_000
 # The begin of the records, brackets and commas; and strings, so that those in them do not count.
 TOKEN = re.compile(rb'"data"\s*:\s*\[|"(?:[^"\\]|\\.)*+"|[\[\]{},]', re.DOTALL)
 Digests = npt.NDArray[np.uint64]
-DEPTH = {b"[": 1, b"{": 1, b"]": -1, b"}": -1}
+DEPTH_CHANGES = {b"[": 1, b"{": 1, b"]": -1, b"}": -1}
+# In the object of the page, and in its array `data`.
+DEPTH_OF_RECORDS = 2
 
 
 def parse_page(body: bytes, limit: int = ANY_LIMIT) -> ParsedPage:
@@ -53,6 +60,7 @@ def parse_page(body: bytes, limit: int = ANY_LIMIT) -> ParsedPage:
 
 def join_digests(raws: Sequence[bytes]) -> bytes:
     """Return the first 8 bytes of the SHA-256 of each raw record, joined."""
+    # Of the raw bytes, so that neither a newer DuckDB nor a schema that grows changes them.
     return b"".join([sha256(raw).digest()[:8] for raw in raws])
 
 
@@ -64,6 +72,7 @@ def split_digests(joined: bytes) -> Digests:
 def erase_records(body: bytes, rows: Collection[int]) -> bytes:
     """Return a page with null in place of some records, so that the others keep their places."""
     cuts = list(_cuts(body))
+    # From the last one on: the cuts before a record that is replaced stay where they are.
     for row in sorted(rows, reverse=True):
         body = body[: cuts[row] + 1] + ERASED_RECORD + body[cuts[row + 1] :]
     return body
@@ -88,9 +97,12 @@ def _cut(body: bytes, most: int) -> ParsedPage:
     if not cuts:
         raise ValueError("it is no object with an array `data`")
     records = [body[start + 1 : end].strip() for start, end in pairwise(cuts)]
-    records = [] if records == [b""] else records
+    # An empty array has two brackets and no record between them.
+    if records == [b""]:
+        records = []
     for record in records:
-        with suppress(RecursionError):  # its brackets match; the record alone is too deep
+        # The brackets of a record that is too deep match; that record alone cannot be loaded.
+        with suppress(RecursionError):
             json.loads(record.decode(errors="replace"), parse_int=str, strict=False)
     page = read_envelope(body[: cuts[0] + 1] + body[cuts[-1] :])
     data = [msgspec.Raw(record) for record in records]
@@ -106,7 +118,7 @@ def _cuts(body: bytes) -> Iterator[int]:
         if depth == 1 and token.startswith(b'"data"') and token.endswith(b"["):
             is_data = True
             yield match.end() - 1
-        elif is_data and (depth, token) in {(2, b","), (2, b"]")}:
+        elif is_data and depth == DEPTH_OF_RECORDS and token in {b",", b"]"}:
             is_data = token == b","
             yield match.start()
-        depth += DEPTH.get(token[-1:], 0)
+        depth += DEPTH_CHANGES.get(token[-1:], 0)

@@ -3,6 +3,9 @@
 A scan file is JSON Lines (`zstdcat FILE | jq`): the header, one line for each exchange, the seal.
 Every `path` here is that of the sealed file; while it is read, the file's name ends in `.open`.
 The archive is a folder of them: `<connection>/<stream>/<scan_id>.jsonl.zst`.
+
+Here: files, from their first line to their deletion. Not here: what is in a line (`lines.py`), and
+which scans there should be (`pipelines/metadata`).
 """
 
 import os
@@ -22,8 +25,6 @@ from pipelines.core.errors import ArchiveDamaged, NewerFormat
 from pipelines.core.files import durable_rename, private_folder, storing, write_durably
 from pipelines.metadata.tables import Scan
 
-IN_ROW = ("scan_id", "run_id", "connection", "stream", "day", "started_at")
-
 
 def open_path(path: Path) -> Path:
     """Return the name that a scan file has while it is read."""
@@ -36,7 +37,9 @@ def _damage_named(path: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, ValueError, RecursionError) as error:
-        reason = f"it cannot be read ({error.strerror})" if isinstance(error, OSError) else error
+        reason = str(error)
+        if isinstance(error, OSError):
+            reason = f"it cannot be read ({error.strerror})"
         raise ArchiveDamaged(
             f"Scan file {path} is damaged: {reason}. It is not loaded; published versions are "
             "untouched.",
@@ -63,8 +66,10 @@ def _read_ends(file: Path) -> tuple[ScanHeader, Frame, Frame]:
     """
     with file.open("rb") as source:
         frames = lines.read_frames(source)
-        first = before = last = next(frames)
+        first = next(frames)
         _require_known_format(file, first.format())
+        before = first
+        last = first
         for frame in frames:
             before = last
             last = frame
@@ -112,12 +117,14 @@ class OpenScan:
         """
         file = open_path(path)
         with _damage_named(file):
-            if path.exists():  # killed between the seal and the update of the scan's row
+            # The process was killed between the seal and the update of the scan's row.
+            if path.exists():
                 durable_rename(path, file)
             header, before, last = _read_ends(file)
-            kept = before if isinstance(last.line(), Seal) else last
-            os.truncate(file, kept.end)
-        return cls(path, header, kept)
+            if isinstance(last.line(), Seal):
+                last = before
+            os.truncate(file, last.end)
+        return cls(path, header, last)
 
     def append(self, exchange: Exchange, *, durable: bool = True) -> int:
         """Write one exchange and return its page. Raises StorageFailed; the rest is as before.
@@ -145,8 +152,10 @@ class OpenScan:
 
     def _write(self, line: lines.Line, *, durable: bool = True) -> None:
         frame = self._last.followed_by_line(line)
+        # The file is opened for each line, at the end that this process knows: a part that a full
+        # disk has left is cut off first, as it would end the file.
         with storing(self.path), open_path(self.path).open("r+b") as file:
-            file.truncate(self._last.end)  # a part that a full disk has left would end the file
+            file.truncate(self._last.end)
             file.seek(self._last.end)
             file.write(frame.content)
             file.flush()
@@ -157,13 +166,16 @@ class OpenScan:
 
 @dataclass(frozen=True)
 class SealedScan:
-    """A finished scan file, read-only."""
+    """A finished scan file, read-only.
+
+    `sha256` is the digest of all lines, `original` the same before records were erased.
+    """
 
     path: Path
     header: ScanHeader
     completeness: Completeness
-    sha256: str  # of all lines
-    original: str  # the same before records were erased
+    sha256: str
+    original: str
 
     @classmethod
     def open(cls, path: Path) -> Self:
@@ -193,25 +205,35 @@ class SealedScan:
 
         The row of the scan needs no change: the seal keeps the digest that it names.
         """
-        rows = dict[int, list[int]]()
+        erased_rows = dict[int, list[int]]()
         part = OpenScan.create(self.path.with_name(f".{self.path.name}.part"), self.header)
         for exchange in self.exchanges():
-            rows[exchange.page] = exchange.rows_where(is_erased)
-            part.append(exchange.without(rows[exchange.page]), durable=False)
-        part.seal(self.completeness.without(rows), self.original)
+            rows = exchange.rows_where(is_erased)
+            erased_rows[exchange.page] = rows
+            part.append(exchange.without(rows), durable=False)
+        part.seal(self.completeness.without(erased_rows), self.original)
         with storing(self.path):
             durable_rename(part.path, self.path)
 
     def pages(self) -> Iterator[Exchange]:
         """Read the exchanges with rows that are used or in conflict."""
         pages = self.completeness.used.keys() | self.completeness.conflicting.keys()
-        return (each for each in self.exchanges() if each.page in pages)
+        for exchange in self.exchanges():
+            if exchange.page in pages:
+                yield exchange
 
 
 def scan_row(header: ScanHeader) -> Scan:
     """Return the row of a scan that begins; its file is below the archive."""
-    file = scan_file(header.connection, header.stream, header.scan_id)
-    return Scan(**{name: getattr(header, name) for name in IN_ROW}, file=file)
+    return Scan(
+        scan_id=header.scan_id,
+        run_id=header.run_id,
+        connection=header.connection,
+        stream=header.stream,
+        day=header.day,
+        started_at=header.started_at,
+        file=scan_file(header.connection, header.stream, header.scan_id),
+    )
 
 
 def scan_file(connection: str, stream: str, scan_id: str) -> str:
@@ -228,7 +250,8 @@ class Archive:
     def create(self, header: ScanHeader) -> OpenScan:
         """Start the scan file that a header describes. Raises StorageFailed."""
         path = self.folder / scan_row(header).file
-        for folder in (self.folder, path.parent.parent, path.parent):  # parents would be public
+        # One by one: parents that are made with a folder would be public.
+        for folder in (self.folder, path.parent.parent, path.parent):
             private_folder(folder)
         return OpenScan.create(path, header)
 
@@ -262,5 +285,5 @@ class Archive:
 
     def unknown_files(self, known: Iterable[Scan]) -> list[Path]:
         """Return the sealed scan files that no row of `scans` names."""
-        files = {self.folder / scan.file for scan in known}
-        return sorted(set(self.folder.glob("*/*/*.jsonl.zst")) - files)
+        known_files = {self.folder / scan.file for scan in known}
+        return sorted(set(self.folder.glob("*/*/*.jsonl.zst")) - known_files)
