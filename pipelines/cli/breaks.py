@@ -148,7 +148,7 @@ def _add_command(kind: str, text: str) -> None:
     ) -> int:
         about = (severity.lower(), state.lower(), break_id)
         chosen = finance.breaks.BreakFilter(rule, partner, month, *about)
-        verdict, session = finance.breaks.Verdict(kind, reason, owner), open_home()
+        verdict, session = finance.breaks.BreakDecision(kind, reason, owner), open_home()
         rows = finance.breaks.choose_breaks(session, chosen, verdict)
         return _record(session, rows, yes=yes)
 

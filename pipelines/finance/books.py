@@ -15,12 +15,11 @@ import duckdb
 from sqlalchemy import select
 
 from pipelines.core import stop
-from pipelines.core.errors import MemoryRefused, PartnerSyncError
+from pipelines.core.errors import ConfigurationError, MemoryRefused, PartnerSyncError
 from pipelines.core.text import printable
 from pipelines.finance import memory
 from pipelines.finance.doubt import of_another_version
 from pipelines.finance.inputs import read_inputs
-from pipelines.finance.mapping import mapping_content
 from pipelines.finance.reconcile.engine import Inputs, reconcile, replace_decisions
 from pipelines.metadata.tables import BooksRow, Close
 from pipelines.publish.catalog import comment, read_comments
@@ -50,6 +49,10 @@ class BooksState(NamedTuple):
     version: int
     digest: str
     decisions: str
+
+    def has_facts_of(self, other: "BooksState") -> bool:
+        """Return whether books differ at most in decisions about breaks."""
+        return self.version == other.version and self.digest == other.digest
 
 
 @dataclass(frozen=True)
@@ -166,7 +169,9 @@ def _make(stores: Stores, *, again: bool) -> BooksResult:
     if published is not None and state == aim:
         _drop_older(stores, folder, published)  # a killed process may have left them
         return BooksResult(published)
-    base = published if state is not None and state[:2] == aim[:2] else None
+    if inputs.mapping_text is None:  # the books before stay: they say more than empty ones
+        raise ConfigurationError(inputs.problem)
+    base = published if state is not None and state.has_facts_of(aim) else None
     if base is None:
         tables, last_as_of = memory.read(stores)
         inputs = replace(inputs, memory=tables, last_as_of=last_as_of)
@@ -195,7 +200,7 @@ def _write(
             "made_at": stores.clock.utc_now(),
             "digest": inputs.digest,
             "decisions": inputs.decisions_digest,
-            "mapping": _mapping(stores),
+            "mapping": inputs.mapping_text,
         }
         if base is None:
             logger.info("Books of version %s: reconciling.", version.number)
@@ -209,11 +214,6 @@ def _write(
             new = memory.NewMemory([], [], memory.read_as_of(db))
             db.execute(CREATE_ABOUT, about)
     return books, new
-
-
-def _mapping(stores: Stores) -> str:
-    content = mapping_content(stores.settings.home.mapping_file) or b""
-    return content.decode("utf-8", "replace")
 
 
 @contextmanager
@@ -242,8 +242,10 @@ def _drop_older(stores: Stores, folder: BooksFolder, published: Books) -> None:
     closes = select(Close.version).filter_by(reopened_at=None).order_by(Close.closed_at.desc())
     with stores.metadata.transaction() as session:
         closed = session.scalar(closes.limit(1))
-    kept = {each.number for each in stores.warehouse.versions()} | {closed}
-    newest = {each.version: each for each in folder.every()}
-    for each in folder.every():
-        if each != published and (each != newest[each.version] or each.version not in kept):
-            folder.drop(each)
+    kept = {version.number for version in stores.warehouse.versions()} | {closed}
+    every = folder.every()
+    newest = {books.version: books for books in every}
+    for books in every:
+        is_kept = books.version in kept and books == newest[books.version]
+        if not is_kept and books != published:
+            folder.drop(books)

@@ -82,11 +82,11 @@ class BreakFilter(NamedTuple):
     break_id: str = ""
 
     def __str__(self) -> str:
-        given = ((name, value) for name, value in self._asdict().items() if value)
-        return ", ".join(f"{name}={printable(value)}" for name, value in given)
+        given = {name: value for name, value in self._asdict().items() if value}
+        return ", ".join(f"{name}={printable(value)}" for name, value in given.items())
 
 
-class Verdict(NamedTuple):
+class BreakDecision(NamedTuple):
     """What a person decides about a break: one of KINDS. Only `assign` has an owner."""
 
     decision: str
@@ -102,9 +102,10 @@ class Verdict(NamedTuple):
         if (self.decision == "assign") != bool(self.new_owner.strip()):
             return "it has no owner" if not self.new_owner else f"{self.decision} takes no owner"
         is_open = found["state"] != "resolved"
-        if is_open == (self.decision == "reopen") or (not is_open and found["gone_at"]):
-            return f"the break is {found['state']}, so no {self.decision}"
-        return ""
+        is_gone = found["gone_at"] is not None
+        can_reopen = not is_open and not is_gone
+        fits = can_reopen if self.decision == "reopen" else is_open
+        return "" if fits else f"the break is {found['state']}, so no {self.decision}"
 
 
 def read_breaks(session: Stores, chosen: BreakFilter, *, with_resolved: bool = False) -> pa.Table:
@@ -142,47 +143,68 @@ def totals(rows: Iterable[Row]) -> list[Row]:
 
     `unknown_partners` is the part of it that is in no known partner's difference.
     """
-    nothing, found = {"breaks": 0, "difference": Decimal(0)}, dict[tuple[str, bool], Row]()
-    for each in rows:
-        if each["uncertain"] is None and each["difference"] is not None:
-            new = {"currency": each["currency"], **nothing, "unknown_partners": {**nothing}}
-            total = found.setdefault((str(each["currency"]), each["currency"] is None), new)
-            unknown = [total["unknown_partners"]] if each["rule"] == UNKNOWN else []
-            for part in (total, *unknown):
-                part["breaks"] += 1
-                part["difference"] = EXACT.add(part["difference"], each["difference"])
-    return [total for _currency, total in sorted(found.items())]
+    totals_of: dict[tuple[str, bool], Row] = {}
+    for row in rows:
+        if row["uncertain"] is not None or row["difference"] is None:
+            continue
+        currency = row["currency"]
+        at = (str(currency), currency is None)  # None is no text that sorts among others
+        if at not in totals_of:
+            unknown = {"breaks": 0, "difference": Decimal(0)}
+            totals_of[at] = {
+                "currency": currency,
+                "breaks": 0,
+                "difference": Decimal(0),
+                "unknown_partners": unknown,
+            }
+        total = totals_of[at]
+        _add(total, row["difference"])
+        if row["rule"] == UNKNOWN:
+            _add(total["unknown_partners"], row["difference"])
+    return [total for _currency, total in sorted(totals_of.items())]
 
 
-def choose_breaks(session: Stores, chosen: BreakFilter, verdict: Verdict) -> list[Row]:
-    """Return the breaks for which a verdict makes sense, each with it.
+def _add(total: Row, difference: Decimal) -> None:
+    total["breaks"] += 1
+    total["difference"] = EXACT.add(total["difference"], difference)
+
+
+def choose_breaks(session: Stores, chosen: BreakFilter, decision: BreakDecision) -> list[Row]:
+    """Return the breaks for which a decision makes sense, each with it.
 
     Raises ConfigurationError where there is no such break.
     """
     if not any(chosen):
         raise ConfigurationError("No break and no filter is given. Nothing was changed.")
-    found = read_breaks(session, chosen, with_resolved=True).to_pylist()
-    problems = [verdict.problem(each) for each in found]
-    fitting = [each for each, problem in zip(found, problems, strict=True) if not problem]
+    breaks = read_breaks(session, chosen, with_resolved=True).to_pylist()
+    fitting = []
+    problems = set()
+    for row in breaks:
+        problem = decision.problem(row)
+        if problem:
+            problems.add(problem)
+        else:
+            fitting.append(row | decision._asdict())
     if not fitting:
         raise ConfigurationError(
-            f"{len(found):,} breaks match {chosen}; there is none to {verdict.decision}: "
-            f"{'; '.join(sorted({*problems}))}. Nothing was changed.",
+            f"{len(breaks):,} breaks match {chosen}; there is none to {decision.decision}: "
+            f"{'; '.join(sorted(problems))}. Nothing was changed.",
             "Run `partner-sync breaks` to see breaks with their states.",
         )
-    return [each | verdict._asdict() for each in fitting]
+    return fitting
 
 
 def record_decisions(session: Stores, decided: list[Row]) -> str:
-    """Record breaks with their verdicts in one transaction; return what was done, as a sentence."""
+    """Record decisions about breaks in one transaction; return what was done, as a sentence."""
     with session.metadata.transaction() as db:
-        for each in decided:
-            kind, difference = f"break_{each['decision']}", each["difference"]
-            decision = session.decision(kind, each["break_id"], each["new_reason"])
+        for row in decided:
+            kind = f"break_{row['decision']}"
+            difference = row["difference"]
+            decision = session.decision(kind, row["break_id"], row["new_reason"])
             decision.details = {
-                "owner": each["new_owner"] or None,
+                "owner": row["new_owner"] or None,
                 "difference": None if difference is None else f"{difference:f}",
-                "rows": each["rows"],
+                "rows": row["rows"],
             }
             add_decision(db, decision)
     return f"Recorded {counted(len(decided), 'decision')}."
@@ -212,40 +234,44 @@ def write_file(breaks: pa.Table, file: Path) -> list[str]:
 
 
 def read_decisions(session: Stores, file: Path) -> list[Row]:
-    """Return the breaks that a workbook or CSV file decides about, each with its verdict.
+    """Return the breaks that a workbook or CSV file decides about, each with its decision.
 
     Raises ConfigurationError if a row is wrong.
     """
     breaks = read_breaks(session, BreakFilter(), with_resolved=True).to_pylist()
-    known = {each["break_id"]: each for each in breaks}
-    decided, problems = dict[str, Row](), list[str]()
-    for number, cells in enumerate(read_rows(file, COLUMNS), 2):
+    known = {row["break_id"]: row for row in breaks}
+    decided: dict[str, Row] = {}
+    problems = []
+    for number, cells in enumerate(read_rows(file, COLUMNS), start=2):
         if not any(cells[name] for name in EMPTY):
             continue
         break_id = cells["break_id"]
-        verdict = Verdict(cells["decision"].lower(), cells["reason"], cells["owner"])
-        problem = _problem(known.get(break_id), cells, verdict)
+        decision = BreakDecision(cells["decision"].lower(), cells["reason"], cells["owner"])
+        problem = _problem(known.get(break_id), cells, decision)
         if break_id in decided:
             problem = f"break `{break_id}` is in the file twice"
         if problem:
             problems.append(f"Row {number}: {problem}.")
         else:
-            decided[break_id] = known[break_id] | verdict._asdict()
+            decided[break_id] = known[break_id] | decision._asdict()
     if problems or not decided:
-        wrong = f"{counted(len(problems), 'row')} wrong. {' '.join(problems)}"
+        why = "no row has a decision."
+        if problems:
+            why = f"{counted(len(problems), 'row')} wrong. {' '.join(problems)}"
         raise ConfigurationError(
-            f"Nothing of {file} was recorded: {wrong if problems else 'no row has a decision.'}",
+            f"Nothing of {file} was recorded: {why}",
             "Correct the file, or write a new one with `partner-sync breaks --xlsx FILE`.",
         )
-    return [*decided.values()]
+    return list(decided.values())
 
 
-def _problem(found: Row | None, cells: dict[Any, Any], verdict: Verdict) -> str:
+def _problem(row: Row | None, cells: dict[Any, Any], decision: BreakDecision) -> str:
     """Return why a row of a file cannot be taken over; empty if it can."""
-    if found is None:
+    if row is None:
         return f"unknown break `{printable(cells['break_id'], 40)}`"
     for name in ("difference", "rows"):
-        then, now = cells[name], found[name]
+        then = cells[name]
+        now = row[name]
         if not says(then, now):
             return f"{name} was `{printable(then, 40)}` in the file and is {now} now"
-    return verdict.problem(found)
+    return decision.problem(row)

@@ -103,34 +103,52 @@ def close_month(session: Stores, month: date, preparer: str, reviewer: str, note
     """
     with change_versions(session):
         mapping = mapping_content(session.home.mapping_file) or b""
-        with open_books(session) as (version, _db):
+        with open_books(session) as (version, db):
             require_unchanged(session.metadata, version)
-        closes = read_closes(session).values()
-        number = max((each.number for each in closes if each.month == month), default=0) + 1
-        about: Row = {"month": month, "number": number, "version": version.number, "note": note}
-        about |= {"preparer": preparer.strip(), "reviewer": reviewer.strip()}
-        close = Close(**about, closed_at=session.clock.utc_now(), manifest_sha256="")
-        with open_books(session) as (_version, db):
-            if sentence := _closed_before(session, close, db):
+            close = Close(
+                month=month,
+                number=_next_number(session, month),
+                version=version.number,
+                note=note,
+                preparer=preparer.strip(),
+                reviewer=reviewer.strip(),
+                closed_at=session.clock.utc_now(),
+                manifest_sha256="",
+            )
+            sentence = _closed_before(session, close, db)
+            if sentence:
                 return sentence
             for why, remedy in chain(_one_person(close), _refusals(session, month, version, db)):
                 text = f"{month:%Y-%m} cannot be closed: {why.rstrip('.')}."
                 raise ConfigurationError(f"{text} Nothing was written.", remedy)
             folder = _copy(session, close, db, mapping)
-            open_breaks = [
-                f"{counted(each['breaks'], 'break')} of {each['currency'] or 'no currency'} "
-                f"{format_amount(each['difference'], each['currency'], signed=True)}"
-                for each in fetch_rows(db, OPEN_BREAKS, {"month": month})
-            ]
-            ((aside,),) = db.execute(IN_QUARANTINE).fetchall()
+            still_open = _still_open(db, month)
         with session.metadata.transaction() as rows:
             rows.add(close)
-    still = f"Still open: {', '.join(open_breaks)}." if open_breaks else "No break of it is open."
     return (
         f"{month:%Y-%m} is closed as published in version {version.number}. Its copy is {folder}. "
-        f"The SHA-256 of its manifest is {close.manifest_sha256}. {still}"
-        + (f" Records in quarantine, which amounts may lack: {aside:,}." if aside else "")
+        f"The SHA-256 of its manifest is {close.manifest_sha256}. {still_open}"
     )
+
+
+def _next_number(session: Stores, month: date) -> int:
+    """Return the number of the next close of a month, which counts from 1."""
+    numbers = [close.number for close in read_closes(session).values() if close.month == month]
+    return max(numbers, default=0) + 1
+
+
+def _still_open(db: duckdb.DuckDBPyConnection, month: date) -> str:
+    """Return which breaks of a month are open, and how many records are in quarantine."""
+    breaks = []
+    for row in fetch_rows(db, OPEN_BREAKS, {"month": month}):
+        currency = row["currency"]
+        amount = format_amount(row["difference"], currency, signed=True)
+        breaks.append(f"{counted(row['breaks'], 'break')} of {currency or 'no currency'} {amount}")
+    text = f"Still open: {', '.join(breaks)}." if breaks else "No break of it is open."
+    ((in_quarantine,),) = db.execute(IN_QUARANTINE).fetchall()
+    if in_quarantine:
+        text += f" Records in quarantine, which amounts may lack: {in_quarantine:,}."
+    return text
 
 
 def _closed_before(session: Stores, close: Close, db: duckdb.DuckDBPyConnection) -> str:
@@ -143,16 +161,23 @@ def _closed_before(session: Stores, close: Close, db: duckdb.DuckDBPyConnection)
         for month, _number, state, *_ in db.execute(STATES).fetchall():
             if (month, state) == (close.month, "outdated"):
                 return ""
-    for folder, each in read_closes(session).items():
-        is_same = all(getattr(each, name) == getattr(close, name) for name in SIGNED_BY)
-        if is_same and each.month == close.month and each.reopened_at is None:
-            require_intact(folder, each)
+    for folder, before in _standing(session).items():
+        is_signed_alike = all(getattr(before, name) == getattr(close, name) for name in SIGNED_BY)
+        if is_signed_alike and before.month == close.month:
+            require_intact(folder, before)
             return (
-                f"{each.month:%Y-%m} is closed already: {each.preparer} and {each.reviewer} closed "
-                f"it at {each.closed_at:{TIME}}, as published in version {each.version}. Its copy "
-                f"is {folder}. The SHA-256 of its manifest is {each.manifest_sha256}."
+                f"{before.month:%Y-%m} is closed already: {before.preparer} and {before.reviewer} "
+                f"closed it at {before.closed_at:{TIME}}, as published in version "
+                f"{before.version}. Its copy is {folder}. The SHA-256 of its manifest is "
+                f"{before.manifest_sha256}."
             )
     return ""
+
+
+def _standing(session: Stores) -> dict[Path, Close]:
+    """Return the closes that were not reopened, by the folder of their copy."""
+    closes = read_closes(session)
+    return {folder: close for folder, close in closes.items() if close.reopened_at is None}
 
 
 def _copy(session: Stores, close: Close, db: duckdb.DuckDBPyConnection, mapping: bytes) -> Path:
@@ -190,15 +215,19 @@ def prepare_month(session: Stores, month: date) -> Row:
             {"message": f"{month:%Y-%m} cannot be closed: {why.rstrip('.')}.", "remedy": remedy}
             for why, remedy in _refusals(session, month, version, db)
         ]
-        lists = [
-            {
-                **{name: proof[name] for name in ("connection", "stream", "began_at")},
-                "complete": proof["is_complete"],
-                "one_reading": rests_on_one_reading(proof["method"], proof["chains"]),
-            }
-            for proof in fetch_rows(db, PROOFS, {"month": month})
-            if proof["has_month"] and proof["stream"] in SIDES
-        ]
+        lists = []
+        for proof in fetch_rows(db, PROOFS, {"month": month}):
+            if proof["has_month"] and proof["stream"] in SIDES:
+                one_reading = rests_on_one_reading(proof["method"], proof["chains"])
+                lists.append(
+                    {
+                        "connection": proof["connection"],
+                        "stream": proof["stream"],
+                        "began_at": proof["began_at"],
+                        "complete": proof["is_complete"],
+                        "one_reading": one_reading,
+                    }
+                )
     return {"month": f"{month:%Y-%m}", "refusals": refusals, "lists": lists}
 
 
@@ -222,7 +251,8 @@ def _one_person(close: Close) -> Refusals:
 def _refusals(
     session: Stores, month: date, version: Version, db: duckdb.DuckDBPyConnection
 ) -> Refusals:
-    if reason := _not_evaluated(db):
+    reason = _not_evaluated(db)
+    if reason:
         yield f"summary is not evaluated: {reason}", REMEDY
         return  # nothing else can be told
     create_rows(db)
@@ -245,27 +275,30 @@ def _not_evaluated(db: duckdb.DuckDBPyConnection) -> str:
 def _closed(session: Stores, month: date, db: duckdb.DuckDBPyConnection) -> Refusals:
     """Yield that a month is closed, or that records moved between it and another closed one."""
     present = mapping_digest(session.home.mapping_file)
-    standing = {f: each for f, each in read_closes(session).items() if each.reopened_at is None}
-    for folder, each in standing.items():
-        if each.month == month:
-            why = f"{each.preparer} and {each.reviewer} closed it at {each.closed_at:{TIME}}"
+    for folder, close in _standing(session).items():
+        if close.month == month:
+            why = f"{close.preparer} and {close.reviewer} closed it at {close.closed_at:{TIME}}"
             yield why, "Run `partner-sync close reopen` with --reason first."
-        require_intact(folder, each)
-        if mapping_digest(folder / MAPPING) == present:
-            continue
-        sides = Sides(db, read_mapping(folder / MAPPING) or Mapping())
-        sides.create_bill_months()
-        months = {"this": month, "other": each.month}
-        for view in ("used", "bills"):
-            query = MOVED.format(then=sides.query(view), view=view)
-            ((moved,),) = db.execute(query, months).fetchall()
-            if moved:
-                why = (
-                    f"{each.month:%Y-%m} was closed with another mapping, and "
-                    f"{counted(moved, 'record')} would be in both months or in none"
-                )
-                remedy = f"Reopen {each.month:%Y-%m}, and close it again with the current mapping."
-                yield why, remedy
+        require_intact(folder, close)
+        if mapping_digest(folder / MAPPING) != present:
+            yield from _moved(db, month, close, folder)
+
+
+def _moved(db: duckdb.DuckDBPyConnection, month: date, close: Close, folder: Path) -> Refusals:
+    """Yield that records moved between a month and one that was closed with another mapping."""
+    sides = Sides(db, read_mapping(folder / MAPPING) or Mapping())
+    sides.create_bill_months()
+    months = {"this": month, "other": close.month}
+    for view in ("used", "bills"):
+        query = MOVED.format(then=sides.query(view), view=view)
+        ((moved,),) = db.execute(query, months).fetchall()
+        if moved:
+            why = (
+                f"{close.month:%Y-%m} was closed with another mapping, and "
+                f"{counted(moved, 'record')} would be in both months or in none"
+            )
+            remedy = f"Reopen {close.month:%Y-%m}, and close it again with the current mapping."
+            yield why, remedy
 
 
 def _not_proven(session: Stores, month: date, db: duckdb.DuckDBPyConnection) -> Refusals:
@@ -281,22 +314,38 @@ def _not_proven(session: Stores, month: date, db: duckdb.DuckDBPyConnection) -> 
     if as_of < ends:
         why = f"it ends at {ends:{TIME}}, with grace_days, and the data ends at {as_of:{TIME}}"
         yield why, f"Wait until then. {SYNC}"
+    yield from _not_complete(session, month, db, ends)
+
+
+def _not_complete(
+    session: Stores, month: date, db: duckdb.DuckDBPyConnection, ends: datetime
+) -> Refusals:
+    """Yield which lists are not proven complete by a reading that began after a moment."""
     proofs = {
-        (each["connection"], each["stream"]): each
-        for each in fetch_rows(db, PROOFS, {"month": month})
+        (proof["connection"], proof["stream"]): proof
+        for proof in fetch_rows(db, PROOFS, {"month": month})
     }
-    with_month = {each for each, proof in proofs.items() if proof["has_month"]}
-    lists = {(name, each.name) for name, streams in session.lists().items() for each in streams}
-    for connection, stream in sorted(each for each in lists | with_month if each[1] in SIDES):
-        proof = proofs.get((connection, stream))
-        if proof is None or not proof["is_complete"]:
-            why = "proven complete" if proof else "loaded"
-            yield f"{stream} of {connection} is not {why}", SYNC
-        elif proof["began_at"] < ends:
-            began = f"{proof['began_at']:{TIME}}"
-            yield f"{stream} of {connection} was read at {began}, before {ends:{TIME}}", SYNC
+    with_month = {name for name, proof in proofs.items() if proof["has_month"]}
+    names = set(with_month)
+    for connection, streams in session.lists().items():
+        names.update((connection, stream.name) for stream in streams)
+    for connection, stream in sorted(names):
+        why = _why_not_complete(proofs.get((connection, stream)), ends)
+        if why and stream in SIDES:
+            yield f"{stream} of {connection} {why}", SYNC
     if not with_month:
         yield "the published version has no record of it", "Check the month and the mapping."
+
+
+def _why_not_complete(proof: Row | None, ends: datetime) -> str:
+    """Return why no complete reading of a list began after a moment; empty if one did."""
+    if proof is None:
+        return "is not loaded"
+    if not proof["is_complete"]:
+        return "is not proven complete"
+    if proof["began_at"] < ends:
+        return f"was read at {proof['began_at']:{TIME}}, before {ends:{TIME}}"
+    return ""
 
 
 def reopen_month(session: Stores, month: date, person: str, reason: str) -> str:
@@ -311,7 +360,8 @@ def reopen_month(session: Stores, month: date, person: str, reason: str) -> str:
                 "Run `partner-sync close list`, then `partner-sync close reopen` with --reason.",
             )
         close.reopened_at = session.clock.utc_now()
-        close.reopened_by, close.reopened_reason = person, reason
+        close.reopened_by = person
+        close.reopened_reason = reason
     return f"{month:%Y-%m} is open again. Copy {close.number:03} stays as it was signed off."
 
 
@@ -320,20 +370,24 @@ def list_closes(session: Stores) -> list[Row]:
 
     `problem` says why a month is not compared with its copy, or that the copy is damaged.
     """
-    states = dict[tuple[date, int], Row]()
+    states: dict[tuple[date, int], Row] = {}
     problem = "The published books do not show it yet. Run `partner-sync reconcile`."
     try:
         with open_reconciled(session, "closes") as (_version, db):
-            for each in fetch_rows(db, STATES):
-                states[each.pop("month"), each.pop("number")] = each
+            for row in fetch_rows(db, STATES):
+                states[row.pop("month"), row.pop("number")] = row
     except PartnerSyncError as error:
         problem = f"{error} {error.remedy}".strip()
     rows = []
     for folder, close in read_closes(session).items():
         state = states.get((close.month, close.number))
-        row = asdict(close) | {"month": f"{close.month:%Y-%m}"} | (state or UNKNOWN)
-        row["state"] = "reopened" if close.reopened_at else row["state"]
-        rows.append(row | {"problem": _damage(folder, close) or (None if state else problem)})
+        row = asdict(close)
+        row["month"] = f"{close.month:%Y-%m}"
+        row.update(state or UNKNOWN)
+        if close.reopened_at:
+            row["state"] = "reopened"
+        row["problem"] = _damage(folder, close) or (None if state else problem)
+        rows.append(row)
     return rows
 
 

@@ -7,15 +7,12 @@ case, without the spaces around it: `read_code` and the SQL of `code_of` read on
 from decimal import Decimal
 from typing import Final
 
-DIGITS: Final = {
-    code: digits
-    for digits, codes in {
-        0: "BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF",
-        3: "BHD IQD JOD KWD LYD OMR TND",
-        4: "CLF UYW",
-    }.items()
-    for code in codes.split()
+_OTHER_DIGITS = {
+    0: "BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF",
+    3: "BHD IQD JOD KWD LYD OMR TND",
+    4: "CLF UYW",
 }
+DIGITS: Final = {code: digits for digits, codes in _OTHER_DIGITS.items() for code in codes.split()}
 USUAL_DIGITS: Final = 2
 MOST_DIGITS: Final = max(DIGITS.values())
 _CODES = """
@@ -53,13 +50,13 @@ def code_of(value: str) -> str:
 
 def minor_unit_of(code: str) -> str:
     """Return the SQL expression of the smallest amount of a currency, of type DECIMAL(5,4)."""
-    units = dict[int, list[str]]()
+    codes_of: dict[int, list[str]] = {}
     for each, digits in DIGITS.items():
-        units.setdefault(digits, []).append(each)
-    cases = (
-        f"WHEN {code} IN {tuple(codes)} THEN {Decimal(1).scaleb(-digits):f}"
-        for digits, codes in units.items()
-    )
+        codes_of.setdefault(digits, []).append(each)
+    cases = []
+    for digits, codes in codes_of.items():
+        unit = Decimal(1).scaleb(-digits)
+        cases.append(f"WHEN {code} IN {tuple(codes)} THEN {unit:f}")
     usual = Decimal(1).scaleb(-USUAL_DIGITS)
     return f"CAST(CASE {' '.join(cases)} ELSE {usual} END AS DECIMAL(5, {MOST_DIGITS}))"
 

@@ -51,7 +51,8 @@ def read_rows(file: Path, columns: Collection[str]) -> list[dict[Any, Any]]:
             "changed.",
             "Save it as .xlsx, or as CSV in UTF-8.",
         ) from error
-    if missing := [name for name in columns if name not in table]:
+    missing = [name for name in columns if name not in table]
+    if missing:
         raise ConfigurationError(
             f"{file} has no column {', '.join(missing)} in its first row. Nothing was changed.",
             "Write a new file with `partner-sync breaks --xlsx FILE`.",

@@ -9,7 +9,7 @@ from sqlalchemy import select
 
 from pipelines.core.errors import ConfigurationError
 from pipelines.finance.doubt import NOT_MAPPED
-from pipelines.finance.mapping import REMEDY, mapping_digest, read_mapping
+from pipelines.finance.mapping import REMEDY, content_digest, mapping_content, mapping_of
 from pipelines.finance.reconcile.engine import Inputs
 from pipelines.metadata.decisions import break_decisions, decisions_of
 from pipelines.metadata.tables import Close
@@ -22,27 +22,42 @@ RULES_OF: Final = 3  # grows with what reconciliation concludes: books are then 
 def read_inputs(stores: Stores) -> Inputs:
     """Return the mapping, or why there is none, decisions about breaks, and closes of months."""
     file = stores.settings.home.mapping_file
+    mapping = None
+    mapping_text: str | None = None
     problem = f"{NOT_MAPPED} {REMEDY}"
+    # Read once: mapping, digest and text of the books are of the same content.
     try:
-        mapping = read_mapping(file)
+        content = mapping_content(file)
+        digest_of_mapping = content_digest(content)
+        mapping_text = (content or b"").decode("utf-8", "replace")
+        if content is not None:
+            mapping = mapping_of(content, file)
     except ConfigurationError as error:
-        mapping = None
         problem = f"{error} {error.remedy}"
+        if mapping_text is None:  # the file cannot be read
+            digest_of_mapping = str(error)
     with stores.metadata.transaction() as session:
         decisions = break_decisions(session)
-        erased = sorted({each.subject for each in decisions_of(session, "erase")})
+        erased = sorted({decision.subject for decision in decisions_of(session, "erase")})
     closes = read_closes(stores)
-    states = [(each.manifest_sha256, each.reopened_at) for each in closes.values()]
-    parts = f"{FORMAT} {RULES_OF} {mapping_digest(file)} {erased} {states}"
-    digest = hashlib.sha256(parts.encode()).hexdigest()
-    return Inputs(mapping, problem, digest, decisions, closes=closes, erased=erased)
+    states = [(close.manifest_sha256, close.reopened_at) for close in closes.values()]
+    parts = f"{FORMAT} {RULES_OF} {digest_of_mapping} {erased} {states}"
+    return Inputs(
+        mapping=mapping,
+        mapping_text=mapping_text,
+        problem=problem,
+        digest=hashlib.sha256(parts.encode()).hexdigest(),
+        decisions=decisions,
+        closes=closes,
+        erased=erased,
+    )
 
 
 def read_closes(stores: Stores) -> dict[Path, Close]:
     """Return every close of a month, in their order, by the folder of its copy."""
     with stores.metadata.transaction() as session:
         closes = session.scalars(select(Close).order_by(Close.month, Close.number)).all()
-    return {copy_folder(stores, each.month, each.number): each for each in closes}
+    return {copy_folder(stores, close.month, close.number): close for close in closes}
 
 
 def copy_folder(stores: Stores, month: date, number: int) -> Path:

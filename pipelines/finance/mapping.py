@@ -139,20 +139,29 @@ class Mapping(values.Table):
 
     def fields(self) -> dict[str, str]:
         """Return the field of every role that has one: `usage.amount` -> `amount`."""
-        return {
-            f"{side}.{role}": path
-            for side in ("partners", "usage", "billing")
-            for role, path in getattr(self, side)
-            if isinstance(path, str) and role != "amount_unit"
-        }
+        fields = {}
+        for side in ("partners", "usage", "billing"):
+            for role, path in getattr(self, side):
+                if isinstance(path, str) and role != "amount_unit":
+                    fields[f"{side}.{role}"] = path
+        return fields
 
 
 def read_mapping(file: Path) -> Mapping | None:
     """Return the mapping of a file; None without one. Raises ConfigurationError."""
-    content = values.read_toml(file)
-    if not content:
+    content = mapping_content(file)
+    return None if content is None else mapping_of(content, file)
+
+
+def mapping_of(content: bytes, file: Path) -> Mapping | None:
+    """Return the mapping that the content of a file is; None if it is empty.
+
+    Raises ConfigurationError.
+    """
+    tables = values.parse_toml(file, content)
+    if not tables:
         return None
-    return values.validate(TypeAdapter(Mapping), content, file, f"Correct {file}. {REMEDY}")
+    return values.validate(TypeAdapter(Mapping), tables, file, f"Correct {file}. {REMEDY}")
 
 
 def parse_mapping(text: str) -> Mapping:
@@ -172,7 +181,12 @@ def mapping_digest(file: Path) -> str:
         content = mapping_content(file)
     except ConfigurationError as error:
         return str(error)
-    return sha256(content).hexdigest() if content is not None else ""
+    return content_digest(content)
+
+
+def content_digest(content: bytes | None) -> str:
+    """Return the digest of the content of a mapping file; empty without one."""
+    return "" if content is None else sha256(content).hexdigest()
 
 
 def mapping_content(file: Path) -> bytes | None:

@@ -100,9 +100,9 @@ def _take_over(stores: Stores, published: int) -> None:
             suppress(PartnerSyncError, duckdb.Error),
             stores.warehouse.open(version.number) as db,
         ):
-            found = {name: fetch_rows(db, f"FROM reconciliation.{name}") for name in TABLES}
+            rows_of = {name: fetch_rows(db, f"FROM reconciliation.{name}") for name in TABLES}
             with stores.metadata.transaction() as session:
-                for name, rows in found.items():
+                for name, rows in rows_of.items():
                     _add(session, name, rows, version.number)
             logger.info("Version %s: its memory of breaks was taken over.", version.number)
             return
@@ -135,21 +135,23 @@ def read(stores: Stores) -> tuple[dict[str, pa.Table], datetime | None]:
 
 def _columns(name: str) -> list[Any]:
     table = TABLES[name]
-    hidden = OWN | ({"number"} if table is BreakRow else set())
-    return [each for each in table.__table__.columns if each.name not in hidden]
+    hidden = set(OWN)
+    if table is BreakRow:  # of corrections, `number` is that of the close
+        hidden.add("number")
+    return [column for column in table.__table__.columns if column.name not in hidden]
 
 
 def _arrow(name: str, rows: Iterable[Any]) -> pa.Table:
     """Return rows with amounts as decimals, of as many digits behind the point as they need."""
     rows = list(rows)
     amounts = MEMORY[name]
-    columns = dict[str, pa.Array]()
+    columns = {}
     for column in _columns(name):
         values = [row[column.name] for row in rows]
         of_type = ARROW.get(column.name, pa.string())
         if column.name in amounts:
             values = [None if value is None else Decimal(value) for value in values]
-            scale = max((_scale(each) for each in values if each is not None), default=0)
+            scale = max((_scale(value) for value in values if value is not None), default=0)
             of_type = pa.decimal128(DIGITS, scale)
         columns[column.name] = pa.array(values, of_type)
     return pa.table(columns)
@@ -162,18 +164,18 @@ def _scale(number: Decimal) -> int:
 
 def find_new(db: duckdb.DuckDBPyConnection) -> NewMemory:
     """Return what open books, which are being made, add to memory; nothing where they failed."""
-    names = [each.name for each in _columns("breaks")]
-    compared = [each for each in names if each not in {"break_id", "last_seen"}]
+    names = [column.name for column in _columns("breaks")]
+    compared = [name for name in names if name not in {"break_id", "last_seen"}]
     changed = CHANGED.format(
         columns=", ".join(f"facts.{name}" for name in names),
         now=", ".join(f"facts.{name}" for name in compared),
         then=", ".join(f"before.{name}" for name in compared),
     )
     posted = POSTED.format(
-        columns=", ".join(f"facts.{each.name}" for each in _columns("corrections"))
+        columns=", ".join(f"facts.{column.name}" for column in _columns("corrections"))
     )
-    breaks = list[Row]()
-    corrections = list[Row]()
+    breaks: list[Row] = []
+    corrections: list[Row] = []
     with suppress(duckdb.CatalogException):
         breaks = fetch_rows(db, changed)
     with suppress(duckdb.CatalogException):
@@ -198,10 +200,13 @@ def record(stores: Stores, books: Books, new: NewMemory) -> None:
 
 
 def _add(session: Session, name: str, rows: list[Row], version: int) -> None:
-    names = [each.name for each in _columns(name)]
-    added = [{"version": version, **{each: row.get(each) for each in names}} for row in rows]
-    for row in added:
+    names = [column.name for column in _columns(name)]
+    added = []
+    for row in rows:
+        remembered = {column: row.get(column) for column in names}
         for amount in MEMORY[name]:
-            row[amount] = None if row[amount] is None else f"{row[amount]:f}"
+            if remembered[amount] is not None:
+                remembered[amount] = f"{remembered[amount]:f}"
+        added.append({"version": version, **remembered})
     if added:
         session.execute(insert(TABLES[name]), added)

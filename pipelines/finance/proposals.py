@@ -22,7 +22,7 @@ WITHOUT_FIELD: Final = ("partners.", "usage.amount_unit", "billing.amount_unit")
 OTHER_VALUES: Final = ("billing.other_statuses", "billing.other_kinds")  # may well be none
 HEAD: Final = """\
 # Fields that have a role in reconciliation. Written by `partner-sync mapping accept` from version
-# {}. After editing it, run `partner-sync reconcile`. Rules that need a role without a field
+# {version}. After editing it, run `partner-sync reconcile`. Rules that need a role without a field
 # are not evaluated."""
 
 
@@ -32,18 +32,27 @@ def propose(session: Stores) -> list[Row]:
     `problem` says what is wrong with the latter. Raises PartnerSyncError, ConfigurationError.
     """
     current = read_mapping(session.home.mapping_file)
+    mapping = current or Mapping()
     with session.warehouse.open() as db:
         columns = read_columns(db)
-        proposals = propose_roles(db, (current or Mapping()).partners)
+        proposals = propose_roles(db, mapping.partners)
     rows = []
     for role, (field, evidence) in proposals.items():
-        fields = [each.path for each in columns if role.startswith(f"{each.stream}.")]
         value = _value(current, role)
-        is_field = role in (current or Mapping()).fields() and value != _value(Mapping(), role)
-        problem = _problem(role, value, fields) if is_field else ""
-        found = {"role": role, "field": field, "evidence": evidence}
-        shown = value if value or role in OTHER_VALUES else None
-        rows.append(found | {"current_mapping": shown, "problem": problem})
+        problem = ""
+        if role in mapping.fields() and value != _value(Mapping(), role):  # a person set it
+            side = role.partition(".")[0]
+            fields = [column.path for column in columns if column.stream == side]
+            problem = _problem(role, value, fields)
+        rows.append(
+            {
+                "role": role,
+                "field": field,
+                "evidence": evidence,
+                "current_mapping": value if value or role in OTHER_VALUES else None,
+                "problem": problem,
+            }
+        )
     return rows
 
 
@@ -53,41 +62,60 @@ def accept(session: Stores, *, replace: bool = False) -> str:
     With `replace`, what a person set stays where nothing is proposed. Raises PartnerSyncError, and
     ConfigurationError where the file differs, or a field in it exists in no record.
     """
-    file, rows = session.home.mapping_file, propose(session)
+    file = session.home.mapping_file
+    rows = propose(session)
     current = read_mapping(file)
-    tables = (current or Mapping()).model_dump()
-    for row in rows:
-        side, _, name = row["role"].partition(".")
-        tables[side][name] = tables[side][name] if row["field"] is None else row["field"]
-    mapping = Mapping.model_validate(tables)
+    mapping = _merged(current or Mapping(), rows)
     if mapping == current:
         return f"{file} already has every field that is proposed. It was not changed."
     if current and not replace:
         raise _another_mapping(file, rows)
-    kept = [row for row in rows if row["problem"] and not row["field"]]
-    if problems := [f"{row['role']}: {row['problem']}" for row in kept]:
-        raise ConfigurationError(
-            f"{file} was not changed. {' '.join(problems)}", f"Correct these fields in {file}."
-        )
-    if not any(row["field"] for row in rows if not row["role"].startswith(WITHOUT_FIELD)):
-        raise ConfigurationError(
-            "No field of usage or billing qualifies. Nothing was written.",
-            "Run `partner-sync mapping propose` to see why.",
-        )
+    _require_usable(file, rows)
     version = session.warehouse.require_published().number
     write_durably(file, _rendered(mapping, version, rows).encode())
-    unknown = [row["role"] for row in rows if _value(mapping, row["role"]) in {None, ()}]
-    unknown = [each for each in unknown if not each.startswith(OTHER_VALUES)]
+    unknown = []
+    for row in rows:
+        role = row["role"]
+        if role not in OTHER_VALUES and _value(mapping, role) in {None, ()}:
+            unknown.append(role)
     without = f" Without a field: {', '.join(unknown)}." if unknown else ""
     return f"Wrote {file}, {len(rows) - len(unknown)} of {len(rows)} roles.{without}"
 
 
-def _another_mapping(file: Path, rows: list[Row]) -> ConfigurationError:
-    changes = [
-        f"{row['role']}: {_shown(row['current_mapping'])} -> {_shown(row['field'])}"
-        for row in rows
-        if row["field"] not in {None, row["current_mapping"]}
+def _merged(mapping: Mapping, rows: list[Row]) -> Mapping:
+    """Return a mapping with what is proposed; the rest of it stays."""
+    tables = mapping.model_dump()
+    for row in rows:
+        side, _, name = row["role"].partition(".")
+        if row["field"] is not None:
+            tables[side][name] = row["field"]
+    return Mapping.model_validate(tables)
+
+
+def _require_usable(file: Path, rows: list[Row]) -> None:
+    """Raise ConfigurationError where a field that stays is wrong, or nothing was found."""
+    problems = [
+        f"{row['role']}: {row['problem']}" for row in rows if row["problem"] and not row["field"]
     ]
+    if problems:
+        raise ConfigurationError(
+            f"{file} was not changed. {' '.join(problems)}", f"Correct these fields in {file}."
+        )
+    is_found = any(row["field"] for row in rows if not row["role"].startswith(WITHOUT_FIELD))
+    if not is_found:
+        raise ConfigurationError(
+            "No field of usage or billing qualifies. Nothing was written.",
+            "Run `partner-sync mapping propose` to see why.",
+        )
+
+
+def _another_mapping(file: Path, rows: list[Row]) -> ConfigurationError:
+    changes = []
+    for row in rows:
+        before = row["current_mapping"]
+        proposed = row["field"]
+        if proposed is not None and proposed != before:
+            changes.append(f"{row['role']}: {_shown(before)} -> {_shown(proposed)}")
     return ConfigurationError(
         f"{file} differs from the proposal and was not changed. {'; '.join(changes)}.",
         "Run `partner-sync mapping accept --replace` to use the proposal. Time zone, grace "
@@ -104,27 +132,39 @@ def _problem(role: str, value: Any, fields: list[str]) -> str:
     """Return why a field that a person set cannot be right: no record has it."""
     if not isinstance(value, str) or not fields or value in fields:
         return ""
-    near = [f" The nearest is {each}." for each in get_close_matches(value, fields, n=1)]
-    return f"No record of {role.partition('.')[0]} has a field {value}.{''.join(near)}"
+    problem = f"No record of {role.partition('.')[0]} has a field {value}."
+    for nearest in get_close_matches(value, fields, n=1):
+        problem += f" The nearest is {nearest}."
+    return problem
 
 
 def _shown(value: Any) -> str:
-    return (", ".join(value) if isinstance(value, tuple) else value) or "not mapped"
+    text = ", ".join(value) if isinstance(value, tuple) else value
+    return text or "not mapped"
 
 
 def _rendered(mapping: Mapping, version: int, rows: list[Row]) -> str:
     """Return a mapping as TOML. Each field has its meaning and the evidence for it as a comment."""
-    evidence, lines = {row["role"]: row["evidence"] for row in rows}, [HEAD.format(version)]
+    evidence = {row["role"]: row["evidence"] for row in rows}
+    lines = [HEAD.format(version=version)]
     for name, value in mapping:
+        lines.append("")
         if isinstance(value, Table):
-            lines += ["", f"# {type(value).__doc__}", f"[{name}]"]
-            tables = {key: each for key, each in value if isinstance(each, dict)}
-            for field in (each for each in type(value).model_fields if each not in tables):
-                lines += _entry(value, field, evidence.get(f"{name}.{field}", ""))
-            lines += _tables(name, tables)
+            lines += [f"# {type(value).__doc__}", f"[{name}]"]
+            lines += _fields(name, value, evidence)
         else:
-            lines += ["", *_entry(mapping, name)]
-    return "\n".join([*lines, ""])
+            lines += _entry(mapping, name)
+    lines.append("")
+    return "\n".join(lines)
+
+
+def _fields(name: str, table: Table, evidence: dict[str, str]) -> Iterator[str]:
+    """Yield the fields of a table, then its tables: TOML wants that order."""
+    tables = {field: value for field, value in table if isinstance(value, dict)}
+    for field in type(table).model_fields:
+        if field not in tables:
+            yield from _entry(table, field, evidence.get(f"{name}.{field}", ""))
+    yield from _tables(name, tables)
 
 
 def _tables(name: str, tables: dict[str, dict[str, Table]]) -> Iterator[str]:
@@ -132,8 +172,9 @@ def _tables(name: str, tables: dict[str, dict[str, Table]]) -> Iterator[str]:
     for field, entries in tables.items():
         for key, table in entries.items():
             yield f"[{name}.{field}.{_text(key)}]"
-            for each, value in table:
-                yield from _entry(table, each) if value is not None else ()
+            for term, value in table:
+                if value is not None:
+                    yield from _entry(table, term)
 
 
 def _text(value: Any) -> str:
@@ -144,6 +185,8 @@ def _text(value: Any) -> str:
 
 
 def _entry(table: Table, name: str, evidence: str = "") -> list[str]:
-    value, meaning = getattr(table, name), type(table).model_fields[name].description
-    comments = [f"# {printable(each, LONGEST_COMMENT)}" for each in (meaning, evidence) if each]
-    return [*comments, f"# {name} =" if value is None else f"{name} = {_text(value)}"]
+    value = getattr(table, name)
+    meaning = type(table).model_fields[name].description
+    lines = [f"# {printable(text, LONGEST_COMMENT)}" for text in (meaning, evidence) if text]
+    lines.append(f"# {name} =" if value is None else f"{name} = {_text(value)}")
+    return lines

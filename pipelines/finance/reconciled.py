@@ -1,8 +1,13 @@
-"""Opens the published books with their version of the warehouse."""
+"""Opens books with a version of the warehouse: names are joined.
+
+`open_books`: the published books with their version, which may be older than the published one.
+`open_reconciled`: the same, where a table of them has to be there. `open_published`: the published
+version, with books only if they are of it.
+"""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Final, NamedTuple
+from typing import Final
 
 import duckdb
 
@@ -49,15 +54,12 @@ LIMIT $limit
 """
 
 
-class Reconciled(NamedTuple):
-    """Books, open with their version: names are joined."""
-
-    version: Version
-    db: duckdb.DuckDBPyConnection
+Opened = tuple[Version, duckdb.DuckDBPyConnection]
+"""A version, and a connection to it and to its books."""
 
 
 @contextmanager
-def open_books(session: Stores) -> Iterator[Reconciled]:
+def open_books(session: Stores) -> Iterator[Opened]:
     """Open the published books with their version; without books, the published version.
 
     Raises PartnerSyncError where nothing is published, or what is published cannot be read.
@@ -67,7 +69,7 @@ def open_books(session: Stores) -> Iterator[Reconciled]:
     version = session.warehouse.version(books.version) if books else None
     version = version or session.warehouse.require_published()
     with folder.open(books, version) as db:
-        yield Reconciled(version, db)
+        yield version, db
 
 
 def require_books(session: Stores) -> Version:
@@ -89,7 +91,7 @@ def read_age(session: Stores) -> list[Doubt]:
 
 
 @contextmanager
-def open_published(session: Stores) -> Iterator[Reconciled]:
+def open_published(session: Stores) -> Iterator[Opened]:
     """Open the published version with the published books, if they are of this version.
 
     Raises as `open_books` does.
@@ -97,33 +99,28 @@ def open_published(session: Stores) -> Iterator[Reconciled]:
     folder = BooksFolder(session.warehouse)
     version = session.warehouse.require_published()
     books = folder.published()
-    with folder.open(books if books and books.version == version.number else None, version) as db:
-        yield Reconciled(version, db)
+    if books is not None and books.version != version.number:
+        books = None
+    with folder.open(books, version) as db:
+        yield version, db
 
 
 @contextmanager
 def open_reconciled(
     session: Stores, table: str, options: Mapping[str, str] | None = None
-) -> Iterator[Reconciled]:
+) -> Iterator[Opened]:
     """Open the published books.
 
     Raises PartnerSyncError without books, ConfigurationError without this table, which says why,
     and with possible values for one that an option cannot have.
     """
     require_books(session)
-    with open_books(session) as opened:
-        evaluated = False
-        reason = "Its books do not have it."
-        remedy = "Run `partner-sync reconcile`."
-        with suppress(ValueError):
-            ((evaluated, reason),) = opened.db.execute(EVALUATED, {"table": table}).fetchall()
-            remedy = "" if "partner-sync" in (reason or "") else REMEDY
-        if not evaluated:
-            text = f"Version {opened.version.number} has no {table} of reconciliation. {reason}"
-            raise ConfigurationError(text, remedy)
-        given = {name: value for name, value in (options or {}).items() if value}
-        _require_known(opened.db, given)
-        yield opened
+    with open_books(session) as (version, db):
+        _require_evaluated(db, version, table)
+        for name, value in (options or {}).items():
+            if value:
+                _require_known(db, name, value)
+        yield version, db
 
 
 def create_rows(db: duckdb.DuckDBPyConnection) -> None:
@@ -137,14 +134,27 @@ def create_rows(db: duckdb.DuckDBPyConnection) -> None:
         create_pair_view(db)
 
 
-def _require_known(db: duckdb.DuckDBPyConnection, given: Mapping[str, str]) -> None:
-    for name, value in given.items():
-        query, bound = POSSIBLE.format(rules=list(RULES), name=name), {"value": value}
-        found = db.execute(query, bound | {"limit": SHOWN_VALUES}).fetchall()
-        if (value,) not in found:
-            text = ", ".join(printable(each, 40) for (each,) in found)
-            more = ", …" if len(found) == SHOWN_VALUES else ""
-            raise ConfigurationError(
-                f"The published books have no {name} `{printable(value)}`. "
-                f"Possible values: {text or 'none'}{more}."
-            )
+def _require_evaluated(db: duckdb.DuckDBPyConnection, version: Version, table: str) -> None:
+    evaluated = False
+    reason = "Its books do not have it."
+    remedy = "Run `partner-sync reconcile`."
+    with suppress(ValueError):  # no row
+        ((evaluated, reason),) = db.execute(EVALUATED, {"table": table}).fetchall()
+        remedy = "" if "partner-sync" in (reason or "") else REMEDY
+    if not evaluated:
+        text = f"Version {version.number} has no {table} of reconciliation. {reason}"
+        raise ConfigurationError(text, remedy)
+
+
+def _require_known(db: duckdb.DuckDBPyConnection, name: str, value: str) -> None:
+    """Raise ConfigurationError for a value that no option of this name can have."""
+    query = POSSIBLE.format(rules=list(RULES), name=name)
+    possible = db.execute(query, {"value": value, "limit": SHOWN_VALUES}).fetchall()
+    if (value,) in possible:
+        return
+    text = ", ".join(printable(each, 40) for (each,) in possible)
+    more = ", …" if len(possible) == SHOWN_VALUES else ""
+    raise ConfigurationError(
+        f"The published books have no {name} `{printable(value)}`. "
+        f"Possible values: {text or 'none'}{more}."
+    )

@@ -1,7 +1,7 @@
 """Writes the finance report of the published books into the home, and a list of all reports."""
 
 import re
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,6 +21,7 @@ from pipelines.publish.version_scans import previous_versions
 from pipelines.warehouse.books import Books, BooksFolder
 from pipelines.warehouse.duckdb_file import DAMAGED
 from pipelines.warehouse.memory_limit import is_memory_refused
+from pipelines.warehouse.version_files import Version
 
 NAME: Final = re.compile(r"v(\d{8,})\.html")
 
@@ -35,11 +36,8 @@ def read_published(session: Stores) -> Figures:
     folder = BooksFolder(session.warehouse)
     try:
         with open_books(session) as (version, db):
-            number = version.number
-            older = (folder.newest_of(each.number) for each in previous_versions(session, version))
-            found = (_read_earlier(folder, each) for each in older if each)
-            previous = next(filter(None, found), None)
-            figures = read_figures(db, number, previous=previous)
+            previous = _read_previous(session, folder, version)
+            figures = read_figures(db, version.number, previous=previous)
             figures = replace(figures, doubts=[*read_age(session), *figures.doubts])
     except duckdb.Error as error:
         if is_memory_refused(error):
@@ -48,9 +46,7 @@ def read_published(session: Stores) -> Figures:
             f"The report cannot be made: {printable(error)}.",
             f"Run `partner-sync verify`. If the file is damaged: {DAMAGED}",
         ) from error
-    closed = (folder.newest_of(each["version"]) for each in figures.tables["last_close"])
-    closes = (_read_earlier(folder, each, alone=True) for each in closed if each)
-    return replace(figures, closed=next(closes, None))
+    return replace(figures, closed=_read_closed(folder, figures))
 
 
 def current_page(session: Stores) -> Path | None:
@@ -58,12 +54,15 @@ def current_page(session: Stores) -> Path | None:
     version = require_books(session)
     books = BooksFolder(session.warehouse).published()
     page = _page_of(session, version.number)
-    shown = [session.warehouse.require_published().path, *([books.path] if books else [])]
+    shown = [session.warehouse.require_published().path]
+    if books is not None:
+        shown.append(books.path)
     try:
         written_at = page.stat().st_mtime
-        return page if all(each.stat().st_mtime <= written_at for each in shown) else None
+        is_current = all(file.stat().st_mtime <= written_at for file in shown)
     except FileNotFoundError:
         return None
+    return page if is_current else None
 
 
 def _page_of(session: Stores, version: int) -> Path:
@@ -76,18 +75,40 @@ def write_report(session: Stores, figures: Figures) -> Path:
     file = _page_of(session, figures.version)
     with storing(file, "`partner-sync report`"):
         write_durably(file, render_report(figures).encode())
-        reports = [
-            PastReport(int(name[1]), each.name, datetime.fromtimestamp(each.stat().st_mtime, UTC))
-            for each in folder.iterdir()
-            if (name := NAME.fullmatch(each.name))
-        ]
+        reports = []
+        for page in folder.iterdir():
+            name = NAME.fullmatch(page.name)
+            if name:
+                written_at = datetime.fromtimestamp(page.stat().st_mtime, UTC)
+                reports.append(PastReport(int(name[1]), page.name, written_at))
         write_durably(folder / "index.html", render_index(sorted(reports, reverse=True)).encode())
     return file
 
 
-def _read_earlier(folder: BooksFolder, books: Books, *, alone: bool = False) -> Figures | None:
+def _read_previous(session: Stores, folder: BooksFolder, version: Version) -> Figures | None:
+    """Return the amounts of the newest books with older data that can be read."""
+    for earlier in previous_versions(session, version):
+        books = folder.newest_of(earlier.number)
+        figures = _read_amounts(books, folder.open(books)) if books else None
+        if figures is not None:
+            return figures
+    return None
+
+
+def _read_closed(folder: BooksFolder, figures: Figures) -> Figures | None:
+    """Return the amounts of the books of the last close; None if they cannot be read."""
+    for last_close in figures.tables["last_close"]:
+        books = folder.newest_of(last_close["version"])
+        if books:
+            # Its version may be gone: amounts are in the books alone.
+            return _read_amounts(books, folder.open_alone(books))
+    return None
+
+
+def _read_amounts(
+    books: Books, opened: AbstractContextManager[duckdb.DuckDBPyConnection]
+) -> Figures | None:
     """Return the amounts of books; None if they have none or cannot be read."""
-    opened = folder.open_alone(books) if alone else folder.open(books)
     with suppress(PartnerSyncError, duckdb.Error), opened as db:
         figures = read_figures(db, books.version, EARLIER)
         return None if figures.problem else figures

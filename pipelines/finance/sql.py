@@ -47,9 +47,9 @@ def open_for_queries(session: Stores) -> Iterator[duckdb.DuckDBPyConnection]:
 def answer(db: duckdb.DuckDBPyConnection, query: str) -> list[Row]:
     """Return the rows of a query. Raises ConfigurationError for what DuckDB refuses."""
     try:
-        found = db.execute(query)
-        names = _distinct([name for name, *_ in found.description or ()])
-        return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+        result = db.execute(query)
+        names = _distinct([column[0] for column in result.description or ()])
+        return [dict(zip(names, row, strict=True)) for row in result.fetchall()]
     except duckdb.Error as error:
         raise ConfigurationError(f"DuckDB: {printable(error)}") from error
 

@@ -6,6 +6,8 @@ from decimal import Decimal, localcontext
 from itertools import groupby
 from typing import Any, Final
 
+import duckdb
+
 from pipelines.archive.records import ERASED_RECORD
 from pipelines.archive.scan_file import scan_file
 from pipelines.core.errors import ArchiveDamaged, ConfigurationError
@@ -16,11 +18,12 @@ from pipelines.finance.currencies import digits_of, lower_trimmed
 from pipelines.finance.mapping import REMEDY, Mapping, read_mapping
 from pipelines.finance.reconcile.roles import find_roles
 from pipelines.finance.reconcile.spelled import round_number
-from pipelines.finance.reconciled import Reconciled, create_rows, open_reconciled
+from pipelines.finance.reconciled import create_rows, open_reconciled
 from pipelines.load.records import EXACT, Number, UnusableRecord, read_record
 from pipelines.publish.raw_records import PageRow, ScanName, raw_records
 from pipelines.publish.stores import Stores
 from pipelines.warehouse.duckdb_file import Row, fetch_rows
+from pipelines.warehouse.version_files import Version
 
 # Each figure with its rows; one without rows has a row without `scan_id`.
 BREAK: Final = """
@@ -91,15 +94,18 @@ class RawAmounts:
         """Return the amount that a record has. Raises UnusableRecord, which says why not."""
         if isinstance(record, UnusableRecord):
             raise record
-        record_id, line, is_bill = row["id"] or "", "", row["stream"] == "billing"
-        found = self._at(record, f"{row['stream']}.id")
-        if is_bill and str(found) != record_id and "#" in record_id:  # a line, not the bill
+        record_id = row["id"] or ""
+        line = ""
+        is_bill = row["stream"] == "billing"
+        sent_id = self._at(record, f"{row['stream']}.id")
+        if is_bill and str(sent_id) != record_id and "#" in record_id:  # a line, not the bill
             record_id, _, line = record_id.rpartition("#")
-        if record_id and type(found) in {str, int} and str(found) != record_id:
+        if record_id and type(sent_id) in {str, int} and str(sent_id) != record_id:
             raise UnusableRecord("The scan file has another record in its place.")
         amount = self._of_bill(record, line) if is_bill else self._of_usage(record)
-        is_minor = getattr(self.mapping, row["stream"]).amount_unit == "minor"
-        return amount.scaleb(-digits_of(row["currency"])) if amount and is_minor else amount
+        if amount and getattr(self.mapping, row["stream"]).amount_unit == "minor":
+            return amount.scaleb(-digits_of(row["currency"]))
+        return amount
 
     def _of_usage(self, record: Record) -> Decimal | None:
         return _number(self._at(record, "usage.amount"))
@@ -109,30 +115,34 @@ class RawAmounts:
 
     def _of_bill(self, record: Record, line: str) -> Decimal | None:
         """Return the amount of a line, of what the lines do not add up to, or of the bill."""
-        lines = self._at(record, "billing.line_amount") or ()
-        amounts = [_number(each) for each in (self._at(record, "billing.amount"), *lines)]
-        kinds = {lower_trimmed(each) for each in self.mapping.billing.credit_kinds}
-        if lower_trimmed(str(self._at(record, "billing.kind"))) in kinds:
-            amounts = [None if each is None else -abs(each) for each in amounts]
-        total, *amounts = amounts
-        if line == "rest" and amounts:
-            return (total or Decimal(0)) - sum(filter(None, amounts))
+        total = _number(self._at(record, "billing.amount"))
+        lines = [_number(sent) for sent in self._at(record, "billing.line_amount") or ()]
+        if self._is_credit(record):
+            total = _negative(total)
+            lines = [_negative(amount) for amount in lines]
+        if line == "rest" and lines:
+            return (total or Decimal(0)) - sum(filter(None, lines))
         if line in {"", "rest"}:
             return total
-        return amounts[int(line)] if int(line) < len(amounts) else None
+        place = int(line)
+        return lines[place] if place < len(lines) else None
+
+    def _is_credit(self, record: Record) -> bool:
+        kinds = {lower_trimmed(kind) for kind in self.mapping.billing.credit_kinds}
+        return lower_trimmed(str(self._at(record, "billing.kind"))) in kinds
 
 
 def trace_break(session: Stores, break_id: str) -> Row:
     """Add the amounts of a break up again. Raises as `trace_month`."""
     bound = {"break_id": break_id}
-    with open_reconciled(session, "breaks", bound) as opened:
-        found = fetch_rows(opened.db, BREAK, bound)
-        if not any(each["scan_id"] for each in found):
+    with open_reconciled(session, "breaks", bound) as (version, db):
+        rows = fetch_rows(db, BREAK, bound)
+        if not any(row["scan_id"] for row in rows):
             raise ConfigurationError(
-                f"Version {opened.version.number} has no record of break {break_id}: it no longer "
+                f"Version {version.number} has no record of break {break_id}: it no longer "
                 "exists, or its rule was not evaluated."
             )
-        return _traced(session, opened, found)
+        return _traced(session, version, _raw_amounts(session, db), rows)
 
 
 def trace_month(session: Stores, partner: str, month: str, currency: str = "") -> Row:
@@ -142,73 +152,99 @@ def trace_month(session: Stores, partner: str, month: str, currency: str = "") -
     ConfigurationError for what is unknown or not mapped, PartnerSyncError.
     """
     bound = {"partner": partner, "month": month, "currency": currency}
-    with open_reconciled(session, "summary", bound) as opened:
-        create_rows(opened.db)
-        found = fetch_rows(opened.db, MONTH, bound)
-        if not found:
+    with open_reconciled(session, "summary", bound) as (version, db):
+        create_rows(db)
+        rows = fetch_rows(db, MONTH, bound)
+        if not rows:
+            in_currency = f" in {currency}" if currency else ""
             raise ConfigurationError(
-                f"{printable(partner)} has neither usage nor bills in {month}"
-                f"{f' in {currency}' if currency else ''}, as of version {opened.version.number}."
+                f"{printable(partner)} has neither usage nor bills in {month}{in_currency}, as of "
+                f"version {version.number}."
             )
-        return _traced(session, opened, found)
+        return _traced(session, version, _raw_amounts(session, db), rows)
 
 
-def _traced(session: Stores, opened: Reconciled, found: list[Row]) -> Row:
-    """Return the rows with their raw amounts, and each figure with the sum of these."""
+def _raw_amounts(session: Stores, db: duckdb.DuckDBPyConnection) -> RawAmounts:
     mapping = read_mapping(session.home.mapping_file)
     if mapping is None:
         raise ConfigurationError("The mapping is empty: no amount can be read.", REMEDY)
-    columns, _unknown = find_roles(opened.db, mapping)
-    paths = {role: column.path for role, column in columns.items()}
-    amounts = RawAmounts(paths, mapping)
-    rows, scans = [row for row in found if row["scan_id"]], defaultdict[ScanName, list[Row]](list)
+    columns, _unknown = find_roles(db, mapping)
+    return RawAmounts({role: column.path for role, column in columns.items()}, mapping)
+
+
+def _traced(session: Stores, version: Version, amounts: RawAmounts, figure_rows: list[Row]) -> Row:
+    """Return the rows with their raw amounts, and each figure with the sum of these."""
+    rows = [row for row in figure_rows if row["scan_id"]]
+    scans = defaultdict[ScanName, list[Row]](list)
     for row in rows:
         scans[row["connection"], row["stream"], row["scan_id"]].append(row)
+    sums = []
     with localcontext(EXACT):
         for scan, of_scan in scans.items():
             _read_scan(session, amounts, scan, of_scan)
-        groups = groupby(found, lambda row: {name: row[name] for name in FIGURE})
-        compared = [_compare(figure, [*of_figure]) for figure, of_figure in groups]
-    sums = [each for each in compared if each is not None]
+        for figure, of_figure in groupby(figure_rows, _figure):
+            compared = _compare(figure, [row for row in of_figure if row["scan_id"]])
+            if compared is not None:
+                sums.append(compared)
     for row in rows:
         del row["published"]
-    is_same = all(each["same"] for each in sums)
+    is_same = all(compared["same"] for compared in sums)
     is_old = not is_same and bool(why_outdated(session))
-    traced = {"version": opened.version.number, "rows": rows, "sums": sums}
-    return traced | {"same": is_same, "problem": OUTDATED if is_old else ""}
+    return {
+        "version": version.number,
+        "rows": rows,
+        "sums": sums,
+        "same": is_same,
+        "problem": OUTDATED if is_old else "",
+    }
+
+
+def _figure(row: Row) -> Row:
+    """Return the figure that a row belongs to."""
+    return {name: row[name] for name in FIGURE}
 
 
 def _read_scan(session: Stores, amounts: RawAmounts, scan: ScanName, rows: list[Row]) -> None:
     """Add to rows of one scan file what their raw records say, or why they say nothing."""
-    missing, records = UnusableRecord("The scan file has no such record."), dict[PageRow, Record]()
+    missing = UnusableRecord("The scan file has no such record.")
+    records: dict[PageRow, Record] = {}
     try:
         raws = raw_records(session, scan, {(row["page"], row["row"]) for row in rows})
-        kept = {place: raw for place, raw in raws.items() if raw != ERASED_RECORD}
-        records = dict.fromkeys(raws, UnusableRecord("The record was erased."))
-        records |= zip(kept, map(read_record, kept.values()), strict=True)
+        for place, raw in raws.items():
+            records[place] = _read_raw(raw)
     except ArchiveDamaged as error:
         missing = UnusableRecord(str(error))
     for row in rows:
-        amount, problem = None, ""
+        amount = None
+        problem = ""
         try:
             amount = amounts.read(row, records.get((row["page"], row["row"]), missing))
             if amount != row["amount"]:
                 problem = "The raw record has another amount."
         except UnusableRecord as error:
             problem = str(error)
-        row |= {"file": scan_file(*scan), "from_raw": amount, "problem": problem}
+        row["file"] = scan_file(*scan)
+        row["from_raw"] = amount
+        row["problem"] = problem
+
+
+def _read_raw(raw: bytes) -> Record:
+    if raw == ERASED_RECORD:
+        return UnusableRecord("The record was erased.")
+    return read_record(raw)
 
 
 def _compare(figure: Row, rows: list[Row]) -> Row | None:
     """Return a published figure with the sum of its raw amounts; None where there is neither."""
-    rows = [row for row in rows if row["scan_id"]]
     if not rows and figure["published"] is None:
         return None
     amounts = [row["from_raw"] for row in rows if row["from_raw"] is not None]
     total = sum(amounts, Decimal(0)) if amounts else None
     wrong = sum(bool(row["problem"]) for row in rows)
-    problem = f"See {wrong:,} of its {len(rows):,} rows." if wrong else ""
-    if not wrong and (total or 0) != (figure["published"] or 0):
+    problem = ""
+    if wrong:
+        problem = f"See {wrong:,} of its {len(rows):,} rows."
+    elif (total or 0) != (figure["published"] or 0):
         problem = NOT_ADDED
     return figure | {"from_raw": total, "same": not problem, "problem": problem}
 
@@ -216,11 +252,17 @@ def _compare(figure: Row, rows: list[Row]) -> Row | None:
 def _find(value: Any, path: str) -> Any:
     """Return what is at a path such as `lines[].amount`: a list if the path has `[]`."""
     name, _, rest = path.partition(".")
-    found = value.get(name.removesuffix("[]")) if isinstance(value, dict) else None
-    if name.endswith("[]"):
-        items = found if isinstance(found, list) else []
-        return [_find(each, rest) if rest else each for each in items]
-    return _find(found, rest) if rest else found
+    is_list = name.endswith("[]")
+    inner = value.get(name.removesuffix("[]")) if isinstance(value, dict) else None
+    if not is_list:
+        return _find(inner, rest) if rest else inner
+    if not isinstance(inner, list):
+        return []
+    return [_find(item, rest) if rest else item for item in inner]
+
+
+def _negative(amount: Decimal | None) -> Decimal | None:
+    return None if amount is None else -abs(amount)
 
 
 def _number(value: Any) -> Decimal | None:
@@ -228,7 +270,6 @@ def _number(value: Any) -> Decimal | None:
     if value is None:
         return None
     number = parse_number(str(value)) if type(value) in {int, str, Number} else None
-    number = None if number is None else round_number(number)
     if number is None:
         raise UnusableRecord(f"The raw record has no amount but `{printable(value, 40)}`.")
-    return number
+    return round_number(number)

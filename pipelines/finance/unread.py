@@ -84,11 +84,11 @@ def read_doubts(db: duckdb.DuckDBPyConnection) -> list[Doubt]:
 
     Raises duckdb.Error.
     """
-    reasons = dict[str, list[str]]()
-    for each in read_not_evaluated(db):
-        if each["is_needed"]:
-            reasons.setdefault(each["reason"], []).append(each["rule"])
-    doubts = [_not_evaluated(rules, reason) for reason, rules in reasons.items()]
+    rules_of: dict[str, list[str]] = {}
+    for row in read_not_evaluated(db):
+        if row["is_needed"]:
+            rules_of.setdefault(row["reason"], []).append(row["rule"])
+    doubts = [_not_evaluated(rules, reason) for reason, rules in rules_of.items()]
     try:
         return [*doubts, *read_unread(db)]
     except duckdb.CatalogException:
@@ -97,31 +97,42 @@ def read_doubts(db: duckdb.DuckDBPyConnection) -> list[Doubt]:
 
 def notes_of(not_evaluated: Iterable[Row]) -> list[Doubt]:
     """Return what is not evaluated and leaves no doubt, each with the rule as its subject."""
-    found = {
-        each["rule"]: f"{each['rule']} not evaluated: {each['reason']}. No break depends on it."
-        for each in not_evaluated
-        if not each["is_needed"]
-    }
-    found |= {"billed_twice": BY_MONTH} if "billed_twice" in found else {}
-    return [Doubt(rule, text, "") for rule, text in found.items()]
+    notes = []
+    for row in not_evaluated:
+        rule = row["rule"]
+        if row["is_needed"]:
+            continue
+        if rule == "billed_twice":
+            notes.append(Doubt(rule, BY_MONTH, ""))
+        else:
+            text = f"{rule} not evaluated: {row['reason']}. No break depends on it."
+            notes.append(Doubt(rule, text, ""))
+    return notes
 
 
 def _not_evaluated(rules: list[str], reason: str) -> Doubt:
-    names, why = ", ".join(rules), reason.rstrip(".")
-    remedy = DEFECT if "failed" in reason else REMEDY
-    return Doubt(names, f"{names} not evaluated. {why}.", "" if "partner-sync" in why else remedy)
+    names = ", ".join(rules)
+    reason = reason.rstrip(".")
+    if "partner-sync" in reason:  # it names a remedy itself
+        remedy = ""
+    elif "failed" in reason:
+        remedy = DEFECT
+    else:
+        remedy = REMEDY
+    return Doubt(names, f"{names} not evaluated. {reason}.", remedy)
 
 
 def _about(row: Row) -> Doubt:
-    side, role, records = row["side"], row["role"], counted(row["records"], "record")
+    side = row["side"]
+    records = counted(row["records"], "record")
     amounts = f" Their readable amounts: {', '.join(row['sums'])}." if row["sums"] else ""
     if row["is_aside"]:
-        is_one = row["records"] == 1
-        where = (
-            "is in quarantine, so no table has it" if is_one else "are in quarantine, in no table"
-        )
+        where = "are in quarantine, in no table"
+        if row["records"] == 1:
+            where = "is in quarantine, so no table has it"
         message = f"{records} of {side} {where}.{amounts}"
         return Doubt(side, message, QUARANTINE, is_quarantine=True)
+    role = row["role"]
     field = printable(row["field"] or "")
     message = (
         f"{records} of {side} cannot be read: field {field} ({side}.{role}), such as "

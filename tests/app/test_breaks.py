@@ -10,8 +10,8 @@ import pytest
 from pipelines.app.nightly import build
 from pipelines.core.errors import ConfigurationError, PartnerSyncError
 from pipelines.finance.breaks import (
+    BreakDecision,
     BreakFilter,
-    Verdict,
     choose_breaks,
     read_breaks,
     read_decisions,
@@ -27,7 +27,7 @@ from tests.publish.homes import Reading, Stores, read
 from tests.reconcile.books import bill, line, publish
 
 LONG, W, Y, MISSING, U = BREAKS
-RESOLVE = Verdict("resolve", "seen")
+RESOLVE = BreakDecision("resolve", "seen")
 Cells = dict[str, Any]
 
 
@@ -45,7 +45,7 @@ def decided(stores: Stores) -> list[tuple[Any, ...]]:
     return [(each["kind"], each["owner"], each["reason"], each["difference"]) for each in found]
 
 
-def take(stores: Stores, verdict: Verdict = RESOLVE, **chosen: str) -> int:
+def take(stores: Stores, verdict: BreakDecision = RESOLVE, **chosen: str) -> int:
     rows = choose_breaks(stores, BreakFilter(**chosen), verdict)
     record_decisions(stores, rows)
     return len(rows)
@@ -75,7 +75,7 @@ def test_an_unknown_value_is_refused_with_what_is_possible(books: Stores) -> Non
         assert f"have no {name} `{value}`" in str(error.value)
         assert f"Possible values: {possible}" in str(error.value)
     with pytest.raises(ConfigurationError, match="none to resolve: resolve takes no owner"):
-        take(books, Verdict("resolve", "why", "bob"), partner="jp")
+        take(books, BreakDecision("resolve", "why", "bob"), partner="jp")
     with pytest.raises(ConfigurationError, match="No break and no filter is given"):
         take(books)
     assert decided(books) == []
@@ -85,7 +85,7 @@ def test_an_unknown_value_is_refused_with_what_is_possible(books: Stores) -> Non
 def test_breaks_are_assigned_resolved_and_reopened(books: Stores, tmp_path: Path) -> None:
     before = filled(books, tmp_path / "breaks.xlsx", {W: {"decision": "resolve", "reason": "a"}})
     break_id = next(each["break_id"] for each in listed(books) if each["subject"] == W)
-    assert take(books, Verdict("assign", "knows them", "bob"), partner="jp") == 2
+    assert take(books, BreakDecision("assign", "knows them", "bob"), partner="jp") == 2
     assert take(books, partner="jp", break_id=break_id) == 1
     publish(books, billing=[*BILLS, bill("d", line("x"))])
     assert subjects(books, state="assigned") == [LONG]
@@ -93,7 +93,7 @@ def test_breaks_are_assigned_resolved_and_reopened(books: Stores, tmp_path: Path
     (gone,) = listed(books, rule="not_billed", state="resolved")
     assert gone["resolved_by"] == "evidence"
     with pytest.raises(ConfigurationError, match="none to reopen"):
-        take(books, Verdict("reopen", "wrong"), rule="not_billed")
+        take(books, BreakDecision("reopen", "wrong"), rule="not_billed")
     (row,) = listed(books, break_id=break_id)
     assert (row["state"], row["owner"], row["reason"]) == ("resolved", "bob", "seen")
     with pytest.raises(ConfigurationError, match=r"1 breaks match break_id=.* none to resolve"):
@@ -105,7 +105,7 @@ def test_breaks_are_assigned_resolved_and_reopened(books: Stores, tmp_path: Path
     twice.write_text(f"break_id,difference,rows,decision,owner,reason\n{rows}")
     with pytest.raises(ConfigurationError, match=f"Row 3: break `{break_id}` is in the file twice"):
         read_decisions(books, twice)
-    assert take(books, Verdict("reopen", "wrong"), partner="jp") == 1
+    assert take(books, BreakDecision("reopen", "wrong"), partner="jp") == 1
     kinds = [(kind, owner) for kind, owner, _reason, _difference in decided(books)]
     assert kinds[:2] == [("break_assign", "bob")] * 2
     assert kinds[2:] == [("break_resolve", None), ("break_reopen", None)]

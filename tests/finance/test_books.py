@@ -14,8 +14,13 @@ from pipelines.app.checkup import run_checks
 from pipelines.app.maintenance import rollback, verify_files
 from pipelines.app.nightly import build, rebuild
 from pipelines.cli.main import program
-from pipelines.core.errors import NewerFormat, PartnerSyncError, StorageFailed
-from pipelines.finance.books import make_books
+from pipelines.core.errors import (
+    ConfigurationError,
+    NewerFormat,
+    PartnerSyncError,
+    StorageFailed,
+)
+from pipelines.finance.books import make_books, why_outdated
 from pipelines.finance.reconciled import open_books
 from pipelines.metadata.tables import BreakRow
 from pipelines.warehouse.books import Books, BooksFolder
@@ -268,3 +273,19 @@ def test_sql_joins_both_files(stores: Stores) -> None:
     assert twice == [{"x": 1, "x_2": 2}]
     for change in ("DELETE FROM current.usage", "DROP TABLE reconciliation.rules"):
         assert "DuckDB:" in cli("sql", change, code=2).stderr
+
+
+def test_a_mapping_that_cannot_be_read_leaves_the_last_books(stores: Stores) -> None:
+    """It is read once: its digest, its text and what it says are of the same content."""
+    before = BooksFolder(stores.warehouse).published()
+    file = stores.home.mapping_file
+    content = file.read_bytes()
+    file.unlink()
+    file.mkdir()
+    with pytest.raises(ConfigurationError, match=r"Cannot read .*mapping\.toml"):
+        make_books(stores)
+    assert BooksFolder(stores.warehouse).published() == before
+    assert "another mapping" in why_outdated(stores)
+    file.rmdir()
+    file.write_bytes(content)
+    assert not make_books(stores).is_new

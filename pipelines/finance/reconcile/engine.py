@@ -122,6 +122,7 @@ INSERT_RULE: Final = "INSERT INTO reconciliation.rules VALUES ($1, $2, $3, $4, $
 class Inputs:
     """What reconciliation rests on besides rows. Without `mapping`, `problem` says why.
 
+    `mapping_text` is its file, None where that cannot be read.
     `digest` is one of them all but the decisions. `decisions` about breaks: number, break_id, kind,
     person, decided_at, owner, reason, and the break's difference (as text) and rows of that time.
     `memory`: what is remembered of earlier books, an Arrow table by its name; their data ended at
@@ -130,6 +131,7 @@ class Inputs:
     """
 
     mapping: Mapping | None = None
+    mapping_text: str | None = ""
     problem: str = "Nothing is mapped."
     digest: str = ""
     decisions: Sequence[dict[str, Any]] = ()
