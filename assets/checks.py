@@ -10,7 +10,7 @@ import dagster as dg
 
 from assets.keys import PUBLISHED, reconciliation_key, table_key
 from pipelines.checks.catalogue import CHECKS, CheckResult, State
-from pipelines.checks.context import Published
+from pipelines.checks.published import Published
 from pipelines.config.settings import Settings
 from pipelines.core.finding import Severity
 from pipelines.finance.reconcile.statements import RULES, read_statement

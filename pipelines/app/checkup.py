@@ -9,7 +9,8 @@ from sqlalchemy.orm import Session
 from pipelines.app import formats
 from pipelines.app.session import AppSession
 from pipelines.checks.catalogue import CheckResult, evaluate
-from pipelines.checks.context import CheckContext, ListName, Published, read_published
+from pipelines.checks.context import CheckContext
+from pipelines.checks.published import ListName, Published, read_published
 from pipelines.core.errors import ExitCode, PartnerSyncError
 from pipelines.core.finding import Finding, Severity
 from pipelines.finance.books import why_outdated

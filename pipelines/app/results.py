@@ -12,7 +12,7 @@ from pipelines.app.checkup import exit_code, findings_of
 from pipelines.app.session import AppSession
 from pipelines.archive.scan_file import SealedScan
 from pipelines.checks.catalogue import CheckResult
-from pipelines.checks.context import Published
+from pipelines.checks.published import Published
 from pipelines.config.settings import Stream
 from pipelines.core.alike import About
 from pipelines.core.errors import ExitCode, PartnerSyncError

@@ -8,7 +8,7 @@ from typing import Final
 from pipelines.app.session import AppSession
 from pipelines.archive.records import join_digests
 from pipelines.archive.scan_file import SealedScan, scan_file
-from pipelines.checks.context import ListName
+from pipelines.checks.published import ListName
 from pipelines.core.errors import (
     ArchiveDamaged,
     ConfigurationError,

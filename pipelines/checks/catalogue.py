@@ -13,14 +13,15 @@ from typing import Final
 from sqlalchemy import func, select
 
 from pipelines.checks import money, skipped
-from pipelines.checks.check import CHECKS, Check, CheckResult, Found, State, evaluate
-from pipelines.checks.context import CannotKnow, CheckContext, ListName, known
+from pipelines.checks.check import CHECKS, Check, CheckResult, Problem, State, evaluate
+from pipelines.checks.context import CannotKnow, CheckContext, known
+from pipelines.checks.published import ListName
 from pipelines.core.finding import Finding, Severity
 from pipelines.core.text import counted
 from pipelines.finance.doubt import NOT_MAPPED
 from pipelines.metadata.decisions import unfinished_erasures
 from pipelines.metadata.findings import last_notifications
-from pipelines.metadata.runs import KILLED, Outcome, last_runs, unread
+from pipelines.metadata.runs import KILLED, ListStates, Outcome, last_runs, unread
 from pipelines.metadata.scans import ScanStatus, held_scans
 from pipelines.metadata.tables import ApiSpec, Close, Run, Scan
 
@@ -49,7 +50,8 @@ def warehouse_unreadable(context: CheckContext, _about: ListName) -> Iterator[st
 def version_rolled_back(context: CheckContext, _about: ListName) -> Iterator[str]:
     """Is the newest version the published one?"""
     seen = context.version().number
-    if newer := [str(number) for number in context.versions() if number > seen]:
+    newer = [str(number) for number in context.versions() if number > seen]
+    if newer:
         yield (
             f"Analysts see version {seen}, after a rollback. Newer versions exist: "
             f"{', '.join(newer)}."
@@ -61,7 +63,8 @@ def scans_unknown(context: CheckContext, _about: ListName) -> Iterator[str]:
     """Does the metadata database know every scan of the published version?"""
     context.version()
     scan_ids = context.metadata.scalars(select(Scan.scan_id))
-    if unknown := context.published.scan_ids.difference(scan_ids):
+    unknown = context.published.scan_ids.difference(scan_ids)
+    if unknown:
         yield (
             f"{len(unknown):,} scans of the published version are not in the metadata database: it "
             "was lost or is an old copy. Rows stay as they are, but cannot be rebuilt."
@@ -75,9 +78,9 @@ def scans_unknown(context: CheckContext, _about: ListName) -> Iterator[str]:
 )
 def erasure_unfinished(context: CheckContext, _about: ListName) -> Iterator[str]:
     """Is every erasure finished?"""
-    for each in unfinished_erasures(context.metadata):
+    for erasure in unfinished_erasures(context.metadata):
         yield (
-            f"The erasure that {each.person} began at {each.decided_at:{MINUTE}} UTC is not "
+            f"The erasure that {erasure.person} began at {erasure.decided_at:{MINUTE}} UTC is not "
             "finished. Files may still contain the value."
         )
 
@@ -95,18 +98,19 @@ def notification_failed(context: CheckContext, _about: ListName) -> Iterator[str
 def books_outdated(context: CheckContext, _about: ListName) -> Iterator[str]:
     """Do the published books show the published version, and all that was decided?"""
     context.version()
-    if problem := context.published.books_problem:
-        yield f"The books cannot be read. {problem}"
-    elif age := context.published.books_age:
-        yield age
+    published = context.published
+    if published.books_problem:
+        yield f"The books cannot be read. {published.books_problem}"
+    elif published.books_age:
+        yield published.books_age
 
 
 @Check("See `partner-sync mapping propose`, and `close list` for copies.", scope="warehouse")
-def not_reconciled(context: CheckContext, _about: ListName) -> Iterator[Found]:
+def not_reconciled(context: CheckContext, _about: ListName) -> Iterator[Problem]:
     """Is every rule and table of reconciliation evaluated?"""
     rules: dict[str, list[str]] = {}
-    read = {each.stream for each in (*context.lists, *context.published.loaded)}
-    absent = " and ".join(each for each in ("usage", "billing") if each not in read)
+    streams = {name.stream for name in (*context.lists, *context.published.loaded)}
+    absent = " and ".join(stream for stream in ("usage", "billing") if stream not in streams)
     for rule, reason in context.not_evaluated().items():
         rules.setdefault(reason, []).append(rule)
     for reason, names in rules.items():
@@ -122,92 +126,112 @@ def not_reconciled(context: CheckContext, _about: ListName) -> Iterator[Found]:
 
 
 @Check("Say the type of the field in settings.toml.", scope="warehouse")
-def records_unreadable(context: CheckContext, _about: ListName) -> Iterator[Found]:
+def records_unreadable(context: CheckContext, _about: ListName) -> Iterator[Problem]:
     """Can every value that reconciliation needs be read?"""
     reason = context.not_evaluated().get("unreadable", "")
     if reason and not reason.startswith(NOT_MAPPED):  # nobody has asked for it yet
         raise CannotKnow(reason)
-    for each in context.published.unread:
-        if not each.is_quarantine:  # has a check of its own
-            yield {"subject": each.subject, "message": each.message, "remedy": each.remedy}
+    for doubt in context.published.unread:
+        if not doubt.is_quarantine:  # has a check of its own
+            yield {"subject": doubt.subject, "message": doubt.message, "remedy": doubt.remedy}
 
 
 @Check("partner-sync breaks", scope="warehouse")
 def large_breaks(context: CheckContext, _about: ListName) -> Iterator[str]:
     """Is the amount of every open break below the setting `break_alert_amount`?"""
-    reasons, amount = context.not_evaluated(), context.settings.break_alert_amount
+    reasons = context.not_evaluated()
+    amount = context.settings.break_alert_amount
     if amount and reasons:
         raise CannotKnow(next(iter(reasons.values())))
-    for each in context.published.open_breaks:
-        if each["above"]:
+    for breaks in context.published.open_breaks:
+        if breaks["above"]:
             yield (
-                f"{each['above']:,} open breaks of rule {each['rule']} differ by "
-                f"{each['currency']} {amount:f} or more."
+                f"{breaks['above']:,} open breaks of rule {breaks['rule']} differ by "
+                f"{breaks['currency']} {amount:f} or more."
             )
 
 
 @Check("partner-sync close list", scope="warehouse")
-def closed_month_changed(context: CheckContext, _about: ListName) -> Iterator[Found]:
+def closed_month_changed(context: CheckContext, _about: ListName) -> Iterator[Problem]:
     """Is every closed month as it was signed off?"""
     reason = context.not_evaluated().get("closes")
     months = set(context.metadata.scalars(select(Close.month).filter_by(reopened_at=None)))
     if months and reason:
         raise CannotKnow(f"Closed months are not compared with their copies. {reason}")
-    for each in context.published.changed_months:
-        if each["month"] in months:
-            month, records = f"{each['month']:%Y-%m}", counted(each["changed_records"], "record")
-            message = (
-                f"{month} is not as it was signed off: {records} changed since. Net difference: "
-                f"{each['net_difference'] or 'no amount'}. The copy of the close is unchanged. The "
-                "differences are in finance.corrections."
-            )
-            yield {"subject": month, "message": message}
+    for changed in context.published.changed_months:
+        if changed["month"] not in months:
+            continue  # it was reopened since the books were made
+        month = f"{changed['month']:%Y-%m}"
+        records = counted(changed["changed_records"], "record")
+        message = (
+            f"{month} is not as it was signed off: {records} changed since. Net difference: "
+            f"{changed['net_difference'] or 'no amount'}. The copy of the close is unchanged. The "
+            "differences are in finance.corrections."
+        )
+        yield {"subject": month, "message": message}
 
 
 @Check("partner-sync init --name CONNECTION", scope="warehouse")
-def list_not_read(context: CheckContext, _about: ListName) -> Iterator[Found]:
+def list_not_read(context: CheckContext, _about: ListName) -> Iterator[Problem]:
     """Does a connection read every published list?"""
     context.version()
-    configured, loaded = context.settings.connections(), context.published.loaded
-    unread = sorted(loaded.keys() - set(context.lists))
-    for name, group in groupby(unread, attrgetter("connection")):
-        streams = {each.stream: loaded[each].ended_at for each in group}
-        lists, since = ", ".join(streams), f"{min(streams.values()):{MINUTE}} UTC"
+    configured = context.settings.connections()
+    loaded = context.published.loaded
+    not_read = sorted(loaded.keys() - set(context.lists))
+    for connection, names in groupby(not_read, attrgetter("connection")):
+        ended = {name.stream: loaded[name].ended_at for name in names}
         message = (
-            f"Connection `{name}` no longer reads {lists}. The last scan ended at {since}. "
-            "Analysts still see the rows of that time."
+            f"Connection `{connection}` no longer reads {', '.join(ended)}. The last scan ended at "
+            f"{min(ended.values()):{MINUTE}} UTC. Analysts still see the rows of that time."
         )
-        remedy = (
-            f"Run `partner-sync init --name {name}`. To keep the rows without reading them, "
-            "add these lists to its `skip`."
-        )
-        found = {"connection": name, "message": message, "remedy": remedy}
-        if name in configured:
-            remedy = "To read them again, correct `skip` or settings.toml."
-            found |= {"severity": Severity.INFO, "remedy": remedy}
-        yield found
+        if connection in configured:
+            yield {
+                "connection": connection,
+                "message": message,
+                "severity": Severity.INFO,
+                "remedy": "To read them again, correct `skip` or settings.toml.",
+            }
+        else:
+            remedy = (
+                f"Run `partner-sync init --name {connection}`. To keep the rows without reading "
+                "them, add these lists to its `skip`."
+            )
+            yield {"connection": connection, "message": message, "remedy": remedy}
 
 
 @Check(READ, Severity.ERROR, "connection")
-def run_failed(context: CheckContext, about: ListName) -> Iterator[Found]:
+def run_failed(context: CheckContext, about: ListName) -> Iterator[Problem]:
     """Did the last sync of each list of the connection finish?"""
-    streams = {each.stream for each in context.lists if each.connection == about.connection}
-    ended = last_runs(context.metadata, about.connection, streams)
-    messages, remedies, severity = list[str](), dict[str, None](), Severity.INFO
-    for run, lists in known(ended or None, f"No sync of `{about.connection}` has ended yet."):
+    streams = {name.stream for name in context.lists if name.connection == about.connection}
+    runs = last_runs(context.metadata, about.connection, streams)
+    messages = list[str]()
+    remedies = dict[str, None]()  # each once, in their order
+    severity = Severity.INFO
+    for run, lists in known(runs or None, f"No sync of `{about.connection}` has ended yet."):
         reason, remedy = unread(lists)
-        if reason:
-            how = "was killed" if run.message in {None, KILLED} else "was interrupted"
-            if any(each["state"] == Outcome.FAILED for each in lists.values()):
-                how = "failed"
-            if how != "was interrupted":  # or a person has stopped it, and knows
-                severity = Severity.ERROR
-            began = f"{run.started_at:{MINUTE}} UTC"
-            messages.append(f"The sync of `{run.connection}` that began at {began} {how}. {reason}")
-            remedies[remedy] = None
+        if not reason:
+            continue
+        how = _how_it_ended(run, lists)
+        if how != "was interrupted":  # or a person has stopped it, and knows
+            severity = Severity.ERROR
+        began = f"{run.started_at:{MINUTE}} UTC"
+        messages.append(f"The sync of `{run.connection}` that began at {began} {how}. {reason}")
+        remedies[remedy] = None
     if messages:
-        text, remedy = " ".join(messages), " ".join(remedies)
-        yield {"severity": severity, "message": text, "remedy": remedy}
+        yield {
+            "severity": severity,
+            "message": " ".join(messages),
+            "remedy": " ".join(remedies),
+        }
+
+
+def _how_it_ended(run: Run, lists: ListStates) -> str:
+    """Return how a run ended that did not read all of its lists."""
+    if any(outcome["state"] == Outcome.FAILED for outcome in lists.values()):
+        return "failed"
+    if run.message in {None, KILLED}:
+        return "was killed"
+    return "was interrupted"
 
 
 @Check(
@@ -216,14 +240,16 @@ def run_failed(context: CheckContext, about: ListName) -> Iterator[Found]:
 )
 def clock_set_back(context: CheckContext, about: ListName) -> Iterator[str]:
     """Has this machine's clock reached every time of the connection's last sync?"""
-    runs = select(func.max(Run.started_at)).filter_by(connection=about.connection)
-    latest = [context.metadata.scalar(runs)]
-    latest += [
+    times = [
         load.ended_at
         for name, load in context.published.loaded.items()
         if name.connection == about.connection
     ]
-    newest = known(max(filter(None, latest), default=None), f"No sync of `{about.connection}` yet.")
+    last_run = select(func.max(Run.started_at)).filter_by(connection=about.connection)
+    started_at = context.metadata.scalar(last_run)
+    if started_at is not None:
+        times.append(started_at)
+    newest = known(max(times, default=None), f"No sync of `{about.connection}` yet.")
     if newest > context.now + CLOCKS_AGREE:
         yield (
             f"A sync of `{about.connection}` is of {newest:{MINUTE}} UTC, but this machine's clock "
@@ -282,14 +308,16 @@ def scan_not_published(context: CheckContext, about: ListName) -> Iterator[str]:
     """Is every scan of the list published that needs no approval?"""
     context.require_readable()
     context.scan(about)
-    if waiting := context.waiting.get(about):
+    waiting = context.waiting.get(about)
+    if waiting:
         yield _about_scan(context, waiting, "is read but not published.")
 
 
 @Check("Read quarantine.records, and ask the service to correct the records.")
 def records_quarantined(context: CheckContext, about: ListName) -> Iterator[str]:
     """Is every record of the list in a table?"""
-    if records := context.load(about).in_quarantine:
+    records = context.load(about).in_quarantine
+    if records:
         yield (
             f"{records:,} records of {about} are in quarantine.records, with the reason. Rows with "
             "their keys keep the values that were loaded before; sums may lack them."
@@ -299,7 +327,8 @@ def records_quarantined(context: CheckContext, about: ListName) -> Iterator[str]
 @Check("Check with the service whether the field has another meaning now.")
 def values_in_extra(context: CheckContext, about: ListName) -> Iterator[str]:
     """Does every value of the list fit its column?"""
-    if rows := context.load(about).not_fitting:
+    rows = context.load(about).not_fitting
+    if rows:
         yield (
             f"{rows:,} rows of {about} have values that do not fit their column. They are in "
             "column `_extra` as they were sent; their own column is NULL."
@@ -312,14 +341,14 @@ def types_not_applied(context: CheckContext, about: ListName) -> Iterator[str]:
     stream = context.settings.streams.get(about.stream)
     declared = {} if stream is None else stream.types
     applied = context.load(about).types
-    if others := sorted(
-        field for field, kind in declared.items() if applied.get(field, kind) != kind
-    ):
+    others = sorted(field for field, kind in declared.items() if applied.get(field, kind) != kind)
+    if others:
         yield (
             f"Columns of {about} do not have the types that settings declare: {', '.join(others)}. "
             "They keep their earlier types until the tables are built again from the scan files."
         )
-    if missing := sorted(declared.keys() - applied.keys()):
+    missing = sorted(declared.keys() - applied.keys())
+    if missing:
         yield (
             f"Settings declare types of fields that no record of {about} has as a single value: "
             f"{', '.join(missing)}. Correct [streams.{about.stream}.types] in settings.toml."
@@ -329,7 +358,9 @@ def types_not_applied(context: CheckContext, about: ListName) -> Iterator[str]:
 @Check("Follow the message of the finding.")
 def load_reported(context: CheckContext, about: ListName) -> Iterator[Finding]:
     """Did the newest load of the list report nothing else that needs attention?"""
-    yield from (each for each in context.load(about).findings if each.code not in OWN_CHECK)
+    for finding in context.load(about).findings:
+        if finding.code not in OWN_CHECK:
+            yield finding
 
 
 @Check(READ_LIST)

@@ -7,11 +7,13 @@ from typing import Any, Final, Literal
 
 from msgspec import structs
 
-from pipelines.checks.context import CannotKnow, CheckContext, ListName
+from pipelines.checks.context import CannotKnow, CheckContext
+from pipelines.checks.published import ListName
 from pipelines.core.finding import Finding, Severity
 
-Found = str | dict[str, Any] | Finding  # a message; what a finding has of its own; or all of it
-Find = Callable[[CheckContext, ListName], Iterable[Found]]
+Problem = str | dict[str, Any] | Finding
+"""What a check yields: a message; members of a finding that are not as usual; or all of it."""
+CheckFunction = Callable[[CheckContext, ListName], Iterable[Problem]]
 Scope = Literal["list", "connection", "warehouse"]  # what a check is asked about
 CHECKS: Final[list["Check"]] = []
 
@@ -38,8 +40,8 @@ class CheckResult:
         """The state; findings of severity INFO do not fail a check."""
         if self.reason:
             return State.UNKNOWN
-        failed = any(each.severity is not Severity.INFO for each in self.findings)
-        return State.FAILED if failed else State.PASSED
+        has_failed = any(finding.severity is not Severity.INFO for finding in self.findings)
+        return State.FAILED if has_failed else State.PASSED
 
 
 @dataclass
@@ -55,23 +57,38 @@ class Check:
     blocks: bool = False
     code: str = field(init=False)
     question: str = field(init=False)
-    find: Find = field(init=False)
+    find: CheckFunction = field(init=False)
 
-    def __call__(self, find: Find) -> Find:
+    def __call__(self, function: CheckFunction) -> CheckFunction:
         """Add a function to the catalogue."""
-        self.code, self.question, self.find = find.__name__, find.__doc__ or "", find
+        self.code = function.__name__
+        self.question = function.__doc__ or ""
+        self.find = function
         CHECKS.append(self)
-        return find
+        return function
 
     def ask(self, context: CheckContext, about: ListName) -> CheckResult:
         """Return what the check says of one subject."""
         remedy = self.remedy.format(**about._asdict())
-        usual = Finding(self.code, self.severity, *about, "", "", remedy, self.blocks)
+        usual = Finding(
+            code=self.code,
+            severity=self.severity,
+            connection=about.connection,
+            stream=about.stream,
+            subject="",
+            message="",
+            remedy=remedy,
+            blocks=self.blocks,
+        )
         findings = list[Finding]()
         try:
-            for each in self.find(context, about):
-                own = {"message": each} if isinstance(each, str) else each
-                findings.append(structs.replace(usual, **own) if isinstance(own, dict) else own)
+            for problem in self.find(context, about):
+                if isinstance(problem, str):
+                    findings.append(structs.replace(usual, message=problem))
+                elif isinstance(problem, dict):
+                    findings.append(structs.replace(usual, **problem))
+                else:
+                    findings.append(problem)
         except CannotKnow as error:
             return CheckResult(self, about, reason=str(error))
         return CheckResult(self, about, tuple(findings))
@@ -79,9 +96,13 @@ class Check:
 
 def evaluate(context: CheckContext) -> list[CheckResult]:
     """Ask every check about each list, each connection or the warehouse."""
+    connections = sorted({name.connection for name in context.lists})
     subjects: dict[Scope, Sequence[ListName]] = {
         "list": context.lists,
-        "connection": sorted({ListName(each.connection, "") for each in context.lists}),
+        "connection": [ListName(connection, "") for connection in connections],
         "warehouse": [ListName("", "")],
     }
-    return [check.ask(context, about) for check in CHECKS for about in subjects[check.scope]]
+    results = list[CheckResult]()
+    for check in CHECKS:
+        results.extend(check.ask(context, about) for about in subjects[check.scope])
+    return results

@@ -5,8 +5,9 @@ from typing import Final
 
 from sqlalchemy import select
 
-from pipelines.checks.check import Check, Found
-from pipelines.checks.context import CheckContext, ListName
+from pipelines.checks.check import Check, Problem
+from pipelines.checks.context import CheckContext
+from pipelines.checks.published import ListName
 from pipelines.core.finding import Severity
 from pipelines.metadata.tables import FindingRow
 
@@ -19,7 +20,7 @@ READ_AGAIN: Final = (
 @Check(
     "Remove the list from skip of [{connection}] in connections.toml.", Severity.INFO, "connection"
 )
-def list_readable(context: CheckContext, about: ListName) -> Iterator[Found]:
+def list_readable(context: CheckContext, about: ListName) -> Iterator[Problem]:
     """Are the lists still closed that the connection skips because they were?"""
     # Each sync and `check` ask for the skipped lists, and keep here which were refused, then not.
     noted = select(FindingRow).filter_by(

@@ -60,11 +60,16 @@ class Connection(values.Table):
                 f"{', '.join(given)}: for the partner surface; a merchant connection has an API "
                 "key only"
             )
-        needed = PARTNER_FIELDS if self.surface == "partner" else ()
-        missing = [name for name in needed if name not in given]
         if not self.ca_strict and not self.ca_file:
             raise ValueError("ca_strict: only with ca_file")
-        if not (self.secret or self.secret_file):
+        return self
+
+    @model_validator(mode="after")
+    def _check_missing(self) -> Self:
+        missing = []
+        if self.surface == "partner":
+            missing = [name for name in PARTNER_FIELDS if getattr(self, name) is None]
+        if not self.secret and not self.secret_file:
             missing.append("secret (name of a variable) or secret_file (a file with mode 0600)")
         if missing:
             raise ValueError(f"{', '.join(missing)}: must be given")
@@ -75,13 +80,14 @@ class Connection(values.Table):
 
         Raises ConfigurationError where it is absent, open to others, or not text.
         """
-        if self.secret and (value := _trimmed(os.environ.get(self.secret, ""))):
-            if has_undecoded(value):
-                raise self._no_secret(
-                    f"the environment variable {self.secret} is not UTF-8 text",
-                    f"Set {self.secret} again.",
-                )
-            return value
+        secret = _trimmed(os.environ.get(self.secret, "")) if self.secret else ""
+        if has_undecoded(secret):
+            raise self._no_secret(
+                f"the environment variable {self.secret} is not UTF-8 text",
+                f"Set {self.secret} again.",
+            )
+        if secret:
+            return secret
         if self.secret_file:
             return self._secret_of_file(self.secret_file)
         raise self._no_secret(
@@ -103,11 +109,11 @@ class Connection(values.Table):
 
     def _secret_of_file(self, file: Path) -> str:
         try:
-            text = _trimmed(decode_text(file.read_bytes()))
-            mode = file.stat().st_mode
-            if text and not mode & OPEN_TO_OTHERS:
-                return text
-            why = "other users can read it" if text else "it is empty"
+            secret = _trimmed(decode_text(file.read_bytes()))
+            is_open_to_others = file.stat().st_mode & OPEN_TO_OTHERS
+            if secret and not is_open_to_others:
+                return secret
+            why = "other users can read it" if secret else "it is empty"
         except OSError as error:
             why = str(error.strerror)
         except UnicodeDecodeError:
@@ -149,10 +155,15 @@ def add_connection(file: Path, name: str, fields: Mapping[str, Any]) -> Connecti
             f"Correct [{name}] there, then run `partner-sync check`, or choose another --name.",
         )
     text = decode_text(file.read_bytes()) if file.exists() else ""
-    # Strings, whole numbers and lists look the same in JSON and TOML.
-    lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in fields.items()]
-    gap = "" if not text else "\n" if text.endswith("\n") else "\n\n"
-    write_durably(file, "\n".join((f"{text}{gap}[{name}]", *lines, "")).encode())
+    if text and not text.endswith("\n"):
+        text += "\n"
+    if text:
+        text += "\n"  # an empty line before the table
+    text += f"[{name}]\n"
+    for key, value in fields.items():
+        # Strings, whole numbers and lists look the same in JSON and TOML.
+        text += f"{key} = {json.dumps(value, ensure_ascii=False)}\n"
+    write_durably(file, text.encode())
     return added[name]
 
 

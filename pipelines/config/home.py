@@ -39,14 +39,13 @@ class Home:
         Raises ConfigurationError where the path cannot be used.
         """
         name = f"{PREFIX}HOME"
-        given = os.environ.get(name, "").strip() or DEFAULT_HOME
+        given = os.environ.get(name, "").strip()
         try:
-            root = expand_user(Path(given))
+            root = expand_user(Path(given or DEFAULT_HOME))
         except ConfigurationError as error:
+            why = "below a folder that does not exist" if given else "not set"
             raise ConfigurationError(
-                f"There is no home: {name} is "
-                f"{'not set' if given is DEFAULT_HOME else 'below a folder that does not exist'}. "
-                f"{error}",
+                f"There is no home: {name} is {why}. {error}",
                 f"Set {name} to the full path of a folder.",
             ) from None
         return cls(usable_path(root.absolute()))

@@ -32,11 +32,14 @@ DOCUMENTED: Final[dict[str, dict[str, Any]]] = {
     "usage": {"path": "/v2/usage", "limit": MOST_RECORDS},
     "billing": {"path": "/v2/billing"},
 }
-# A list, or names with commas between them, as an environment variable has them.
-Variables = Annotated[
-    tuple[values.Variable, ...],
-    BeforeValidator(lambda text: re.findall(r"[^\s,]+", text) if isinstance(text, str) else text),
-]
+
+
+def _split_names(given: Any) -> Any:
+    """Return a list of names with commas between them, as an environment variable has them."""
+    return re.findall(r"[^\s,]+", given) if isinstance(given, str) else given
+
+
+Variables = Annotated[tuple[values.Variable, ...], BeforeValidator(_split_names)]
 
 
 class Stream(values.Table):
@@ -118,11 +121,12 @@ class Settings(values.Table):
             raise ConfigurationError(
                 f"{file} names no connection.", "Run `partner-sync init` to add one."
             )
-        for each in known.values():
-            if unknown := [name for name in each.skip if name not in self.streams]:
+        for connection in known.values():
+            unknown = [name for name in connection.skip if name not in self.streams]
+            if unknown:
                 raise ConfigurationError(
-                    f"Connection `{each.name}` skips an unknown stream: `{', '.join(unknown)}`. "
-                    f"Streams: {', '.join(self.streams)}.",
+                    f"Connection `{connection.name}` skips an unknown stream: "
+                    f"`{', '.join(unknown)}`. Streams: {', '.join(self.streams)}.",
                     f"Correct skip in {file}.",
                 )
         return known
@@ -167,15 +171,27 @@ def load_settings(home: Home | None = None) -> Settings:
             f"The home {home.root} does not exist.",
             f"Run `partner-sync init`, or set {values.PREFIX}HOME to an existing home.",
         )
-    names = {values.PREFIX + name.upper(): name for name in Settings.model_fields}
-    variables = {
-        names.get(name, name): _text_of(name, text)
-        for name, text in os.environ.items()
-        if name.startswith(values.PREFIX) and (text or name not in names)
-    }
-    settings = values.read_toml(home.settings_file) | variables | {"home": home}
+    given = {**values.read_toml(home.settings_file), **_read_variables(), "home": home}
     remedy = f"Correct {home.settings_file} or the environment variables {values.PREFIX}*."
-    return values.validate(TypeAdapter(Settings), settings, "the settings", remedy)
+    return values.validate(TypeAdapter(Settings), given, "the settings", remedy)
+
+
+def _read_variables() -> dict[str, str]:
+    """Return what variables of the environment set, by the names of settings.
+
+    One that names no setting keeps its name, and is then refused: it would be a misspelt one. An
+    empty one that names a setting is not set.
+    """
+    settings = {values.PREFIX + name.upper(): name for name in Settings.model_fields}
+    given = {}
+    for variable, text in os.environ.items():
+        if not variable.startswith(values.PREFIX):
+            continue
+        if variable not in settings:
+            given[variable] = _text_of(variable, text)
+        elif text:
+            given[settings[variable]] = _text_of(variable, text)
+    return given
 
 
 def _text_of(name: str, text: str) -> str:

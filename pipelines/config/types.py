@@ -28,19 +28,22 @@ class DeclaredType(values.Table):
     @model_validator(mode="after")
     def check(self) -> "DeclaredType":
         """Refuse what does not go together."""
-        if self.format is not None and self.type not in {"date", "time"}:
-            raise ValueError("format is for the types date and time")
+        if self.format is not None:
+            self._check_format(self.format)
         if self.zone is not None and self.type != "time":
             raise ValueError("zone is for the type time")
-        if self.format is not None:
-            try:
-                text = SAMPLE.strftime(self.format)
-                datetime.strptime(text, self.format)  # noqa: DTZ007
-            except ValueError:
-                raise ValueError("format must be one that Python's strptime reads") from None
-            if self.type == "time" and self.zone is None and "%z" not in self.format:
-                raise ValueError("a format without %z needs a zone, such as America/New_York")
         return self
+
+    def _check_format(self, form: str) -> None:
+        if self.type not in {"date", "time"}:
+            raise ValueError("format is for the types date and time")
+        try:
+            text = SAMPLE.strftime(form)
+            datetime.strptime(text, form)  # noqa: DTZ007
+        except ValueError:
+            raise ValueError("format must be one that Python's strptime reads") from None
+        if self.type == "time" and self.zone is None and "%z" not in form:
+            raise ValueError("a format without %z needs a zone, such as America/New_York")
 
 
 def _named(given: Any) -> Any:

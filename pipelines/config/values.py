@@ -62,14 +62,20 @@ def _address(text: str) -> str:
         url = httpx.URL(text)
     except httpx.InvalidURL:
         url = httpx.URL()
-    port = url.port is None or 1 <= url.port <= LAST_PORT
-    if url.scheme not in {"http", "https"} or not re.fullmatch(r"[\w.:-]+", url.host) or not port:
+    if not _is_reachable(url):
         raise ValueError("must be an address such as https://api.example.com")
     if url.userinfo or url.fragment or "?" in text:
         raise ValueError("must be host, port and path only: no user, password, query or fragment")
     if url.scheme == "http" and url.host not in LOOPBACK:
         raise ValueError("must be https: http is for a service on this machine only")
     return text.rstrip("/")
+
+
+def _is_reachable(url: httpx.URL) -> bool:
+    """Return whether a URL has a scheme, a host and a port that a request can be sent to."""
+    has_port = url.port is None or 1 <= url.port <= LAST_PORT
+    has_host = re.fullmatch(r"[\w.:-]+", url.host) is not None
+    return url.scheme in {"http", "https"} and has_host and has_port
 
 
 def _expanded(path: Path) -> Path:
@@ -80,9 +86,13 @@ def _expanded(path: Path) -> Path:
 
 
 def _has_memory(text: str) -> bool:
-    found = re.fullmatch(r"(?i)([0-9]+(?:\.[0-9]+)?) ?([KMGT])(i?)B", text)
-    unit = (1024 if found[3] else 1000) ** (1 + "KMGT".index(found[2].upper())) if found else 0
-    return found is not None and float(found[1]) * unit >= LEAST_MEMORY
+    match = re.fullmatch(r"(?i)([0-9]+(?:\.[0-9]+)?) ?([KMGT])(i?)B", text)
+    if not match:
+        return False
+    number, prefix, is_binary = match.groups()
+    base = 1024.0 if is_binary else 1000.0
+    exponent = 1 + "KMGT".index(prefix.upper())
+    return float(number) * base**exponent >= LEAST_MEMORY
 
 
 def _cron_field(first: int, last: int, names: str = "") -> str:
@@ -94,7 +104,9 @@ def _cron_field(first: int, last: int, names: str = "") -> str:
 
 CRON = " ".join(
     [
-        *(_cron_field(0, 59), _cron_field(0, 23), _cron_field(1, 31)),
+        _cron_field(0, 59),
+        _cron_field(0, 23),
+        _cron_field(1, 31),
         _cron_field(1, 12, "|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"),
         _cron_field(0, 7, "|sun|mon|tue|wed|thu|fri|sat"),
     ]
@@ -172,10 +184,12 @@ def name_tables(tables: Any, known: Mapping[str, Mapping[str, Any]] = MappingPro
     """Return tables that hold their own names, over what is known of them."""
     if not isinstance(tables, dict):
         return tables
-    return {
-        name: {**known.get(name, {}), **table, "name": name} if isinstance(table, dict) else table
-        for name, table in {**known, **tables}.items()
-    }
+    named = {}
+    for name, table in {**known, **tables}.items():
+        named[name] = table
+        if isinstance(table, dict):
+            named[name] = {**known.get(name, {}), **table, "name": name}
+    return named
 
 
 def validate(kind: TypeAdapter[T], given: object, place: object, remedy: str) -> T:
@@ -184,9 +198,10 @@ def validate(kind: TypeAdapter[T], given: object, place: object, remedy: str) ->
         return kind.validate_python(given)
     except ValidationError as error:
         faults = []
-        for each in error.errors(include_input=False, include_url=False, include_context=False):
-            text = FAULTS.get(each["type"], each["msg"].removeprefix("Value error, "))
-            faults.append(": ".join(filter(None, [".".join(map(str, each["loc"])), text])))
+        for fault in error.errors(include_input=False, include_url=False, include_context=False):
+            text = FAULTS.get(fault["type"], fault["msg"].removeprefix("Value error, "))
+            field = ".".join(map(str, fault["loc"]))
+            faults.append(f"{field}: {text}" if field else text)
         raise ConfigurationError(f"Cannot use {place}: {'; '.join(faults)}.", remedy) from None
 
 

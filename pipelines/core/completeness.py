@@ -1,6 +1,6 @@
 """What is proven about one scan of a list, and what the next scan of that list should know."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 
@@ -66,6 +66,7 @@ class Proof(msgspec.Struct, frozen=True):
     reason: str
     used: dict[int, Ranges]
     conflicting: dict[int, Ranges]
+    # Scan files have it by this name since the first release.
     traits: ListTraits = msgspec.field(name="memory")
     chains: int | None = None
 
@@ -97,54 +98,59 @@ class Completeness(Proof, frozen=True, kw_only=True):
 
     def without(self, erased: Mapping[int, Collection[int]]) -> "Completeness":
         """Return the proof of the same scan after rows were erased, by page."""
-        used, conflicting = (
-            {page: _without(ranges, erased.get(page, ())) for page, ranges in rows.items()}
-            for rows in (self.used, self.conflicting)
-        )
-        rows = sum(end - first for ranges in used.values() for first, end in ranges)
+        used = _without(self.used, erased)
         return msgspec.structs.replace(
             self,
             used=used,
-            conflicting=conflicting,
-            rows=rows,
+            conflicting=_without(self.conflicting, erased),
+            rows=_count(used),
             erased=self.erased + sum(map(len, erased.values())),
         )
 
     def sentence(self, stream: str) -> str:
         """Return what is proven of the list, for people."""
-        size = f"{counted(self.rows, 'row')}, {counted(self.requests, 'request')}."
-        aside = sum(end - first for ranges in self.conflicting.values() for first, end in ranges)
-        size += f" {aside:,} more records are in quarantine." if aside else ""
-        size += f" {self.erased:,} records were erased later." if self.erased else ""
-        if self.cached_seconds:
-            size += f" A cache answered with pages up to {self.cached_seconds} s old."
+        size = self._size()
         if not self.complete:
             missing = "" if self.not_seen is None else f" {self.not_seen:,} rows were not seen."
             return f"{stream}: PARTIAL. {size}{missing} Reason: {self.reason}. No row is deleted."
-        how = f"Contains every row that existed throughout {self._when()}{self._basis()}."
         if self.method is Method.ONE_PAGE:
-            how = f"One page held the whole list at {self._when()}."
-        key = self.traits.key
-        named = (
-            f"Primary key: {', '.join(key_fields(key))}."
-            if key
-            else "No primary key: rows are compared by content."
-        )
-        return f"{stream}: COMPLETE. {size} {how} {named}"
+            proof = f"One page held the whole list at {self._when()}."
+        else:
+            proof = f"Contains every row that existed throughout {self._when()}{self._basis()}."
+        if self.traits.key:
+            key = f"Primary key: {', '.join(key_fields(self.traits.key))}."
+        else:
+            key = "No primary key: rows are compared by content."
+        return f"{stream}: COMPLETE. {size} {proof} {key}"
+
+    def _size(self) -> str:
+        """Return how much was read, and what is not among it or is old."""
+        sentences = [f"{counted(self.rows, 'row')}, {counted(self.requests, 'request')}."]
+        in_quarantine = _count(self.conflicting)
+        if in_quarantine:
+            sentences.append(f"{in_quarantine:,} more records are in quarantine.")
+        if self.erased:
+            sentences.append(f"{self.erased:,} records were erased later.")
+        if self.cached_seconds:
+            sentences.append(f"A cache answered with pages up to {self.cached_seconds} s old.")
+        return " ".join(sentences)
 
     def _when(self) -> str:
         """Return when the list was read, by both clocks if they disagree."""
-        first = 1 if self.method is Method.ONE_PAGE else 0
         cached = timedelta(seconds=self.cached_seconds)
-        ours = (self.started_at - cached, self.ended_at)[first:]
+        ours = self._shown(self.started_at - cached, self.ended_at)
         if self.service_started_at is None or self.service_ended_at is None:
             return f"{_span('%H:%M:%S', ours)} UTC"
-        theirs = (self.service_started_at - cached, self.service_ended_at)[first:]
+        theirs = self._shown(self.service_started_at - cached, self.service_ended_at)
         form = "%Y-%m-%d %H:%M:%S"
         return (
             f"{_span(form, theirs)} UTC by the service's clock ({_span(form, ours)} by this "
             "machine's clock; the two disagree)"
         )
+
+    def _shown(self, started_at: datetime, ended_at: datetime) -> Sequence[datetime]:
+        """Return the times to show: a single page was there when its answer came."""
+        return [ended_at] if self.method is Method.ONE_PAGE else [started_at, ended_at]
 
     def _basis(self) -> str:
         """Return what the proof of a list of several pages rests on."""
@@ -156,9 +162,29 @@ class Completeness(Proof, frozen=True, kw_only=True):
 
 
 def _span(form: str, times: Sequence[datetime]) -> str:
-    return "–".join(format(each, form) for each in times)  # noqa: RUF001
+    return "–".join(format(time, form) for time in times)  # noqa: RUF001
 
 
-def _without(ranges: Ranges, rows: Collection[int]) -> Ranges:
-    kept = (row for first, end in ranges for row in range(first, end) if row not in rows)
-    return tuple((row, row + 1) for row in kept) if rows else ranges
+def _count(rows: Mapping[int, Ranges]) -> int:
+    """Return the number of rows in ranges by page."""
+    return sum(end - first for ranges in rows.values() for first, end in ranges)
+
+
+def _without(
+    rows: Mapping[int, Ranges], erased: Mapping[int, Collection[int]]
+) -> dict[int, Ranges]:
+    """Return ranges by page without some rows of pages."""
+    left = {}
+    for page, ranges in rows.items():
+        left[page] = ranges
+        if erased.get(page):
+            left[page] = tuple(_cut(ranges, erased[page]))
+    return left
+
+
+def _cut(ranges: Ranges, erased: Collection[int]) -> Iterator[tuple[int, int]]:
+    """Yield a range for each row that is left."""
+    for first, end in ranges:
+        for row in range(first, end):
+            if row not in erased:
+                yield row, row + 1

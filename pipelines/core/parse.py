@@ -69,16 +69,18 @@ def parse_time(text: str) -> Moment | None:
 
     Besides RFC 3339: no seconds, `+0000`, `+00`, ` UTC`, and up to nine digits of a second.
     """
-    found = _TIME.fullmatch(text)
-    if not found or not TIME_BOUNDS[0] <= text < TIME_BOUNDS[1]:
+    match = _TIME.fullmatch(text)
+    if not match or not TIME_BOUNDS[0] <= text < TIME_BOUNDS[1]:
         return None
-    fraction = found["fraction"] or ""
-    local = f"{found['day']}T{found['clock']}:{found['second'] or '00'}.{fraction[:6]:0<6}"
+    fraction = match["fraction"] or ""
+    local = f"{match['day']}T{match['clock']}:{match['second'] or '00'}.{fraction[:6]:0<6}"
     moment = datetime.fromisoformat(local).replace(tzinfo=UTC)
     is_cut = fraction[6:].strip("0") != ""
-    if not found["sign"]:
+    sign = match["sign"]
+    if not sign:
         return Moment(moment, "Z", is_cut)
-    hours, minutes = found["hours"], found["minutes"] or "00"
-    ahead = timedelta(hours=int(hours), minutes=int(minutes))
-    utc = moment + ahead if found["sign"] == "-" else moment - ahead
-    return Moment(utc, f"{found['sign']}{hours}:{minutes}", is_cut)
+    hours = match["hours"]
+    minutes = match["minutes"] or "00"
+    offset = timedelta(hours=int(hours), minutes=int(minutes))
+    utc = moment + offset if sign == "-" else moment - offset
+    return Moment(utc, f"{sign}{hours}:{minutes}", is_cut)

@@ -52,7 +52,8 @@ _REQUEST: Final = _Request()
 def _exit_at_once() -> None:
     """End the process as a kill would: whatever it was doing, the next command goes on."""
     with suppress(OSError):  # the terminal may be gone
-        os.write(2, (SHOW_CURSOR if os.isatty(2) else b"") + AT_ONCE)
+        message = SHOW_CURSOR + AT_ONCE if os.isatty(2) else AT_ONCE
+        os.write(2, message)
     os._exit(STOPPED)
 
 
@@ -61,26 +62,28 @@ def listen() -> None:
 
     SIGINT is not: shells ignore it for `command &`.
     """
-    for each in SIGNALS:
-        if each != signal.SIGHUP or signal.getsignal(each) != signal.SIG_IGN:
-            signal.signal(each, _REQUEST.note)
+    for number in SIGNALS:
+        is_ignored = signal.getsignal(number) == signal.SIG_IGN
+        if number == signal.SIGHUP and is_ignored:
+            continue
+        signal.signal(number, _REQUEST.note)
 
 
 def ignore() -> None:
     """Ignore signals from now on: the work is done, and the process ends by itself."""
-    for each in SIGNALS:
-        signal.signal(each, signal.SIG_IGN)
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
 
 
 @contextmanager
 def noted(*numbers: signal.Signals) -> Iterator[None]:
     """Note signals in the block only, which must run in the main thread."""
-    handlers = {each: signal.signal(each, _REQUEST.note) for each in numbers}
+    handlers = {number: signal.signal(number, _REQUEST.note) for number in numbers}
     try:
         yield
     finally:
-        for each, handler in handlers.items():
-            signal.signal(each, handler)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
         _REQUEST.noted_at = None
 
 
@@ -103,7 +106,9 @@ def note_only() -> None:
 @contextmanager
 def raised() -> Iterator[None]:
     """Raise KeyboardInterrupt in the block as soon as a request arrives, until `note_only`."""
-    before, _REQUEST.raises = _REQUEST.raises, True
+    before = _REQUEST.raises
+    # First this, then the look: a request between the two is then raised by its handler.
+    _REQUEST.raises = True
     try:
         raise_if_requested()
         yield

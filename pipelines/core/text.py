@@ -48,25 +48,41 @@ class Redactor:
         if forms.issubset(self._forms):
             return
         self._forms = sorted(forms.union(self._forms), key=len, reverse=True)
-        for form in sorted((each.encode() for each in forms), key=len):
-            if not any(known in form for known in self._shortest):
-                self._shortest = [known for known in self._shortest if form not in known] + [form]
-        letters = "".join(self._forms)
-        marks = "".join(re.escape(mark) for mark in '"/\\' if mark in letters)
-        code = "u00[2-7]" if letters.isascii() else "u"
-        self._escapes = re.compile(rf"\\(?:{code}|[{marks}\0])".encode())
+        for form in sorted(forms, key=len):
+            self._keep_shortest(form.encode())
+        self._escapes = _escapes_of("".join(self._forms))
+
+    def _keep_shortest(self, form: bytes) -> None:
+        """Add a form to those that are looked for first, unless it holds one of them."""
+        if any(shorter in form for shorter in self._shortest):
+            return
+        self._shortest = [longer for longer in self._shortest if form not in longer]
+        self._shortest.append(form)
 
     def clean_bytes(self, data: bytes) -> bytes:
         """Return data without credentials; the same object if there are none."""
-        plain = _unescaped(data) if b"%" in data or self._escapes.search(data) else b""
-        is_clean = not any(form in data or form in plain for form in self._shortest)
-        for form in () if is_clean else self._forms:
+        data = self._clean_own(data)
+        for part in self._parts:
+            data = part.clean_bytes(data)
+        return data
+
+    def _clean_own(self, data: bytes) -> bytes:
+        """Return data without the credentials that are no part's."""
+        if not self._forms:
+            return data
+        # Every page goes through here, and hardly one holds a credential. So the shortest forms are
+        # looked for first, in the page and in what its escapes stand for, if it has such.
+        plain = b""
+        if b"%" in data or self._escapes.search(data):
+            plain = _unescaped(data)
+        if not any(form in data or form in plain for form in self._shortest):
+            return data
+        for form in self._forms:
             secret = form.encode()
             data = data.replace(secret, REDACTED.encode())
             if secret in plain:  # else the slow search is not worth it
-                data = re.sub("".join(map(_spellings, form)).encode(), REDACTED.encode(), data)
-        for part in self._parts:
-            data = part.clean_bytes(data)
+                pattern = "".join(map(_spellings, form))
+                data = re.sub(pattern.encode(), REDACTED.encode(), data)
         return data
 
     def clean(self, text: str) -> str:
@@ -74,23 +90,36 @@ class Redactor:
         return self.clean_bytes(text.encode("utf-8", "surrogatepass")).decode("utf-8", "replace")
 
 
+def _escapes_of(letters: str) -> re.Pattern[bytes]:
+    """Return a pattern for escapes in JSON that may stand for one of these letters."""
+    marks = "".join(re.escape(mark) for mark in '"/\\' if mark in letters)
+    code = "u00[2-7]" if letters.isascii() else "u"
+    return re.compile(rf"\\(?:{code}|[{marks}\0])".encode())
+
+
 def _forms(secret: str) -> set[str]:
     """Return a secret as it is, in hex and in base64."""
     plain = secret.encode()
-    coded = {each(plain).decode() for each in (base64.b64encode, base64.urlsafe_b64encode)}
-    coded |= {each.rstrip("=") for each in coded}
-    return {secret, secret.replace(" ", "+"), plain.hex(), plain.hex().upper(), *coded}
+    forms = {secret, secret.replace(" ", "+"), plain.hex(), plain.hex().upper()}
+    for encode in (base64.b64encode, base64.urlsafe_b64encode):
+        coded = encode(plain).decode()
+        forms.add(coded)
+        forms.add(coded.rstrip("="))
+    return forms
 
 
 def _unescaped(data: bytes) -> bytes:
     """Return what the escapes in JSON stand for, without and with those in URLs."""
-    plain = ESCAPES.sub(lambda found: found[2] or _letters(found[1]), data)
+    plain = ESCAPES.sub(_unescaped_letters, data)
     return plain + b"\n" + unquote_to_bytes(plain)  # a credential may have a percent sign
 
 
-def _letters(escapes: bytes) -> bytes:
-    """Return the letters of escapes with numbers; two of them may be one letter."""
-    units = bytes.fromhex(escapes.replace(rb"\u", b"").decode())
+def _unescaped_letters(escapes: re.Match[bytes]) -> bytes:
+    """Return the letters of escapes; two of those with numbers may be one letter."""
+    numbers, letter = escapes.groups()
+    if letter:
+        return bytes(letter)
+    units = bytes.fromhex(numbers.replace(rb"\u", b"").decode())
     return units.decode("utf-16-be", "surrogatepass").encode(errors="surrogatepass")
 
 
@@ -107,7 +136,10 @@ def decode_text(data: bytes) -> str:
 
     Line breaks of Windows become those of Unix. Raises UnicodeDecodeError.
     """
-    encoding = next((name for mark, name in MARKS.items() if data.startswith(mark)), "utf-8")
+    encoding = "utf-8"
+    for mark, name in MARKS.items():
+        if data.startswith(mark):
+            encoding = name
     return data.decode(encoding).replace("\r\n", "\n")
 
 
@@ -126,16 +158,19 @@ def from_system(text: str) -> str:
 
 def printable(text: object, limit: int = LONGEST_MESSAGE) -> str:
     """Return foreign text as one line; control and bidirectional characters become escapes."""
-    shown = "".join(
-        letter if letter.isprintable() else letter.encode("unicode_escape").decode()
-        for letter in str(text)[: limit + 1]
-    )
-    return shown if len(shown) <= limit else shown[: limit - 1] + "…"
+    letters = []
+    for letter in str(text)[: limit + 1]:
+        if letter.isprintable():
+            letters.append(letter)
+        else:
+            letters.append(letter.encode("unicode_escape").decode())
+    line = "".join(letters)
+    return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
 def counted(number: int, noun: str) -> str:
     """Return a number with its noun: `1 row`, `2,000 rows`."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+    return f"1 {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def quote_text(text: str) -> str:

@@ -9,7 +9,8 @@ import pytest
 
 from pipelines.app.nightly import build
 from pipelines.checks.catalogue import CHECKS, CheckResult, State, evaluate
-from pipelines.checks.context import CheckContext, ListName, read_published
+from pipelines.checks.context import CheckContext
+from pipelines.checks.published import ListName, read_published
 from pipelines.core.errors import PartnerSyncError
 from pipelines.core.finding import Finding, Severity
 from pipelines.metadata.engine import this_process

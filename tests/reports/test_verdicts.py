@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.checks.context import read_published as read_checked
+from pipelines.checks.published import read_published as read_checked
 from pipelines.finance.close import close_month
 from pipelines.finance.doubt import Doubt
 from pipelines.finance.report import read_published
