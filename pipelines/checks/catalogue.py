@@ -22,7 +22,7 @@ from pipelines.finance.doubt import NOT_MAPPED
 from pipelines.metadata.decisions import unfinished_erasures
 from pipelines.metadata.findings import last_notifications
 from pipelines.metadata.runs import KILLED, ListStates, Outcome, last_runs, unread
-from pipelines.metadata.scans import ScanStatus, held_scans
+from pipelines.metadata.scans import ScanStatus
 from pipelines.metadata.tables import ApiSpec, Close, Run, Scan
 
 __all__ = ["CHECKS", "CheckResult", "State", "evaluate", "money", "skipped"]
@@ -289,9 +289,8 @@ def list_partial(context: CheckContext, about: ListName) -> Iterator[str]:
 def scan_held(context: CheckContext, about: ListName) -> Iterator[str]:
     """Is no scan of the list held?"""
     context.scan(about)
-    for held in held_scans(context.metadata):
-        if about == (held.connection, held.stream):
-            yield _about_scan(context, held, f"waits for approval: {held.reason}")
+    if held := context.held.get(about):
+        yield _about_scan(context, held, f"waits for approval: {held.reason}")
 
 
 @Check(READ_LIST, Severity.ERROR)

@@ -106,6 +106,14 @@ class CheckContext:
 
     def scan(self, about: ListName) -> Scan:
         """Return the newest sealed scan of a list. Raises CannotKnow without one."""
-        return known(
-            scans.newest_sealed(self.metadata, *about), f"{about} was never read to its end."
-        )
+        return known(self._newest.get(about), f"{about} was never read to its end.")
+
+    @cached_property
+    def _newest(self) -> dict[ListName, Scan | None]:
+        return {about: scans.newest_sealed(self.metadata, *about) for about in self.lists}
+
+    @cached_property
+    def held(self) -> dict[ListName, Scan]:
+        """The scan of each list that waits for a person."""
+        found = scans.held_scans(self.metadata)
+        return {ListName(scan.connection, scan.stream): scan for scan in found}

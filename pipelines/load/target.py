@@ -143,6 +143,8 @@ class Target:
 
         A column without a value is NULL.
         """
+        if not rows:
+            return
         columns = self.execute(f"SELECT * FROM {table} LIMIT 0").to_arrow_table().schema
         given = set[str]().union(*rows)
         unknown = sorted(given.difference(columns.names))

@@ -2,12 +2,13 @@
 
 from collections.abc import Collection
 from collections.abc import Set as AbstractSet
+from contextlib import closing
 from datetime import date, datetime, timedelta
 from enum import StrEnum
 
 import msgspec
-from sqlalchemy import ScalarResult, func, select
-from sqlalchemy.orm import Session
+from sqlalchemy import ScalarResult, and_, exists, func, or_, select
+from sqlalchemy.orm import Session, aliased
 
 from pipelines.core.completeness import Completeness, ListTraits
 from pipelines.metadata.runs import is_running
@@ -38,6 +39,7 @@ BUILDABLE = (ScanStatus.SEALED, ScanStatus.APPROVED)
 UNSEALED = (ScanStatus.OPEN, ScanStatus.ABANDONED)
 SEALED = set(ScanStatus).difference(UNSEALED, [ScanStatus.PRUNED])
 SET_ASIDE = (ScanStatus.HELD, ScanStatus.REJECTED)  # no build loads them
+FEW = 20  # rows that are fetched at once; most callers need the first ones
 REMEMBERED = (*BUILDABLE, ScanStatus.FAILED, ScanStatus.PRUNED)
 
 
@@ -117,17 +119,20 @@ def buildable_scans(session: Session, loaded: AbstractSet[str]) -> list[Scan]:
     """
     unended = session.scalars(select(Run).where(Run.ended_at.is_(None)))
     running = {run.run_id for run in unended if is_running(run)}
-    # Of these, a newer scan is loaded.
-    lists = set[tuple[str, str]]()
     buildable = list[Scan]()
-    for scan in _select(session, tuple(ScanStatus)):
-        about = scan.connection, scan.stream
-        waits = scan.status == ScanStatus.SEALED and scan.run_id in running
-        if scan.scan_id in loaded:
-            lists.add(about)
-        elif scan.status in BUILDABLE and not waits and about not in lists:
-            buildable.append(scan)
-    return buildable[::-1]
+    # One list at a time, and only until a loaded scan: their number grows with every night.
+    lists = session.execute(select(Scan.connection, Scan.stream).distinct()).all()
+    for connection, stream in lists:
+        with closing(
+            _select(session, tuple(ScanStatus), connection=connection, stream=stream)
+        ) as found:
+            for scan in found:
+                if scan.scan_id in loaded:
+                    break
+                waits = scan.status == ScanStatus.SEALED and scan.run_id in running
+                if scan.status in BUILDABLE and not waits:
+                    buildable.append(scan)
+    return sorted(buildable, key=lambda scan: (scan.started_at, scan.scan_id))
 
 
 def prunable_scans(session: Session, loaded: AbstractSet[str], before: datetime) -> list[Scan]:
@@ -154,10 +159,19 @@ def prunable_scans(session: Session, loaded: AbstractSet[str], before: datetime)
 
 def held_scans(session: Session) -> list[Scan]:
     """Return the scans that wait for a person, oldest first: at most the newest of each list."""
-    newest: dict[tuple[str, str], Scan] = {}
-    for scan in _select(session, SEALED.union([ScanStatus.PRUNED]) - {ScanStatus.FAILED}):
-        newest.setdefault((scan.connection, scan.stream), scan)
-    return [each for each in reversed(newest.values()) if each.status == ScanStatus.HELD]
+    newer = aliased(Scan)
+    is_newer = or_(
+        newer.started_at > Scan.started_at,
+        and_(newer.started_at == Scan.started_at, newer.scan_id > Scan.scan_id),
+    )
+    is_replaced = exists().where(
+        newer.connection == Scan.connection,
+        newer.stream == Scan.stream,
+        newer.status.in_(SEALED.union([ScanStatus.PRUNED]) - {ScanStatus.FAILED}),
+        is_newer,
+    )
+    held = select(Scan).where(Scan.status == ScanStatus.HELD, ~is_replaced)
+    return list(session.scalars(held.order_by(Scan.started_at, Scan.scan_id)))
 
 
 def newest_sealed(
@@ -173,4 +187,5 @@ def _select(
 ) -> ScalarResult[Scan]:
     """Return the scans in some states and with some values, newest first."""
     query = select(Scan).filter_by(**where).where(Scan.status.in_(statuses))
-    return session.scalars(query.order_by(Scan.started_at.desc(), Scan.scan_id.desc()))
+    query = query.order_by(Scan.started_at.desc(), Scan.scan_id.desc())
+    return session.scalars(query.execution_options(yield_per=FEW))
