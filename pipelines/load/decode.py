@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from pipelines.load.observe import observe
-from pipelines.load.paths import MAP_NAME, MAP_VALUE, Path
+from pipelines.load.paths import MAP_NAME, MAP_VALUE, FieldPath
 from pipelines.load.place import CONTAINER_KINDS, Kind, Place
 from pipelines.load.records import (
     CONTAINERS,
@@ -28,7 +28,7 @@ from pipelines.load.records import (
     has_value,
 )
 from pipelines.load.schema import Schema
-from pipelines.load.values import to_staged
+from pipelines.load.values import single_values, to_staged
 
 Integers: TypeAlias = npt.NDArray[np.int64]
 Booleans: TypeAlias = npt.NDArray[np.bool_]
@@ -52,7 +52,7 @@ class TableRows:
     lengths: dict[str, pa.Array] = field(default_factory=dict)
     rests: dict[int, Any] = field(default_factory=dict)
 
-    def keep(self, row: int, path: Path, value: Any) -> None:
+    def keep(self, row: int, path: FieldPath, value: Any) -> None:
         """Put a value in the rest of a row, at its place in it."""
         _put((row, *path[len(self.place.path) :]), value, into=self.rests)
 
@@ -60,7 +60,7 @@ class TableRows:
         """Count the values in columns and rests."""
         count = count_values(list(self.rests.values()))
         for array in self.columns.values():
-            values = array.flatten() if pa.types.is_list(array.type) else array
+            values = single_values(array)
             count += len(values) - values.null_count
         return count
 
@@ -91,7 +91,7 @@ class Batch:
     """
 
     schema: Schema
-    left: Counter[Path] = field(default_factory=Counter)
+    left: Counter[FieldPath] = field(default_factory=Counter)
     tables: list[TableRows] = field(default_factory=list)
     members: int = 0
     _values: int = 0
@@ -103,7 +103,7 @@ class Batch:
         self._add_members(rows, (), records)
         self._require_all(self.tables)
 
-    def add_at(self, rows: TableRows, path: Path, values: Sequence[Any]) -> None:
+    def add_at(self, rows: TableRows, path: FieldPath, values: Sequence[Any]) -> None:
         """Add the values of one path below rows that exist. Raises ValueError, RecursionError."""
         self._add(rows, path, values)
         self._require_all([rows, *self.tables])
@@ -118,14 +118,16 @@ class Batch:
         """Return whether no member of records is lost because its name is in an object twice."""
         return self.members == count_names(raws)
 
-    def _add_members(self, rows: TableRows, path: Path, objects: Sequence[dict[str, Any]]) -> None:
+    def _add_members(
+        self, rows: TableRows, path: FieldPath, objects: Sequence[dict[str, Any]]
+    ) -> None:
         """Add what the objects at a path hold; there is one for each row."""
         self.members += sum(map(len, objects))
         for name in dict.fromkeys(chain(*objects)):
             values = list(map(dict.get, objects, repeat(name)))
             self._add(rows, (*path, name), values)
 
-    def _add(self, rows: TableRows, path: Path, values: Sequence[Any]) -> None:
+    def _add(self, rows: TableRows, path: FieldPath, values: Sequence[Any]) -> None:
         """Add the values at a path; what does not fit goes to the rest of its row."""
         place = self.schema.place(path, values)
         types = _count_types(values)
@@ -152,7 +154,7 @@ class Batch:
             return self._add_lists(rows, place, values)
         return self._add_maps(rows, place, values)
 
-    def _is_too_deep(self, path: Path) -> bool:
+    def _is_too_deep(self, path: FieldPath) -> bool:
         # The length of a path is at least its depth, and costs nothing.
         return len(path) >= DEEPEST and self.schema.depth(path) >= DEEPEST
 
@@ -166,7 +168,7 @@ class Batch:
         observe(place, staged)
         return staged
 
-    def _levels_below(self, path: Path) -> int:
+    def _levels_below(self, path: FieldPath) -> int:
         """Return how many levels of objects and lists a value at a path may have."""
         return DEEPEST - self.schema.depth(path)
 
@@ -183,7 +185,7 @@ class Batch:
                 shape = CONTAINER_KINDS.get(type(value), Kind.TEXT)
                 shapes[place.path, shape] += 1
 
-    def _add_objects(self, rows: TableRows, path: Path, values: Sequence[Any]) -> Booleans:
+    def _add_objects(self, rows: TableRows, path: FieldPath, values: Sequence[Any]) -> Booleans:
         """Add the members of the objects at a path; return which values are objects."""
         objects = [value if type(value) is dict else {} for value in values]
         self._add_members(rows, path, objects)
@@ -251,7 +253,7 @@ class Batch:
             self.members -= 2 * len(items)
         return _are_of_type(dict, values)
 
-    def _add_left(self, rows: TableRows, row: int, path: Path, value: Any) -> None:
+    def _add_left(self, rows: TableRows, row: int, path: FieldPath, value: Any) -> None:
         """Put a value without a column in the rest of its row, unless it is discarded."""
         is_container = type(value) in CONTAINERS
         if is_container:
@@ -268,7 +270,7 @@ class Batch:
             rows.keep(row, path, value)
 
 
-def add_to_extras(extras: pa.Array, left: dict[int, dict[Path, Any]]) -> pa.Array:
+def add_to_extras(extras: pa.Array, left: dict[int, dict[FieldPath, Any]]) -> pa.Array:
     """Return the texts of `_extra` with more values, by row and by path from the row inwards."""
     texts = extras.to_pylist()
     for row, values in left.items():

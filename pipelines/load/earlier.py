@@ -15,7 +15,7 @@ import duckdb
 import pyarrow as pa
 
 from pipelines.core.text import quote_identifier
-from pipelines.load.paths import MAP_NAME, MAP_VALUE, Path
+from pipelines.load.paths import MAP_NAME, MAP_VALUE, FieldPath
 from pipelines.load.place import Kind, Place
 from pipelines.load.records import Number
 
@@ -39,7 +39,7 @@ RowCells: TypeAlias = dict[str, Any]
 """The columns of one row, by name."""
 Position: TypeAlias = tuple[int, ...]
 """The number of a row, then the indexes of the lists around an item of it, from the outside in."""
-Items: TypeAlias = Mapping[Path, Mapping[Position, list[RowCells]]]
+Items: TypeAlias = Mapping[FieldPath, Mapping[Position, list[RowCells]]]
 """Rows of tables of items, by path of the item and position of the list."""
 
 
@@ -61,8 +61,8 @@ class EarlierValues:
 
     db: duckdb.DuckDBPyConnection
     table: Place
-    path: Path
-    places: Mapping[Path, Place]
+    path: FieldPath
+    places: Mapping[FieldPath, Place]
 
     def columns(self, table: str) -> dict[str, str]:
         """Return expressions of the columns that a table has of the places, by name."""
@@ -135,7 +135,7 @@ class EarlierValues:
             items[position].append(cells)
         return items
 
-    def _value(self, path: Path, cells: RowCells, position: Position, items: Items) -> Any:
+    def _value(self, path: FieldPath, cells: RowCells, position: Position, items: Items) -> Any:
         """Return the value of a place in a row of its table, which is at a position."""
         place = self.places.get(path)
         if place is None:
@@ -181,7 +181,7 @@ class EarlierValues:
         return _merged(value, in_extra) or {}
 
     def _object(
-        self, path: Path, cells: RowCells, position: Position, items: Items
+        self, path: FieldPath, cells: RowCells, position: Position, items: Items
     ) -> dict[str, Any] | None:
         """Return the object at a path, without members that have no value."""
         members = {}
@@ -192,9 +192,9 @@ class EarlierValues:
         return members or None
 
     @cached_property
-    def _members(self) -> dict[Path, list[Path]]:
+    def _members(self) -> dict[FieldPath, list[FieldPath]]:
         """The paths of the members of each object."""
-        members = defaultdict[Path, list[Path]](list)
+        members = defaultdict[FieldPath, list[FieldPath]](list)
         for path in self.places:
             members[path[:-1]].append(path)
         return members

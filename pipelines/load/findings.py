@@ -12,7 +12,7 @@ from pipelines.core.finding import Finding, Severity
 from pipelines.core.text import printable
 from pipelines.load.delta import Delta
 from pipelines.load.names import MANY_NAMES, MOST_COLUMNS
-from pipelines.load.paths import Path, field_of, json_path
+from pipelines.load.paths import FieldPath, field_of, json_path
 from pipelines.load.schema import Schema
 from pipelines.load.stage import Stage
 from pipelines.load.target import count_rows
@@ -222,7 +222,7 @@ def _notes_of_columns(schema: Schema) -> Iterator[_Note]:
 def _notes_of_values(stage: Stage) -> Iterator[_Note]:
     """Yield what there is to say of values that no column says exactly."""
 
-    def as_text(counted: tuple[Path, int]) -> str:
+    def as_text(counted: tuple[FieldPath, int]) -> str:
         return json_path(counted[0])
 
     left = stage.left + stage.lost

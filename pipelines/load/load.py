@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from tempfile import TemporaryFile
 from typing import IO
 
@@ -26,7 +27,7 @@ from pipelines.load.findings import list_findings, reasons_to_hold
 from pipelines.load.history import CREATE_ROWS, History
 from pipelines.load.maps import make_map
 from pipelines.load.observe import observe
-from pipelines.load.paths import Path
+from pipelines.load.paths import FieldPath
 from pipelines.load.place import Kind, Place
 from pipelines.load.schema_table import CREATE_COLUMNS, read_schema, write_schema
 from pipelines.load.stage import Stage
@@ -101,7 +102,7 @@ def _load(target: Target, stream: Stream, *, approved: bool) -> LoadResult:
     # Not in /tmp: the folder of scan files has room for large ones.
     with TemporaryFile(dir=target.scan.path.parent) as file:
         stage = _stage(target, stream, current, file, has_new_key=has_new_key)
-        stage.schema.decide(lambda place, kind: _forbids(target, stage, place, kind))
+        stage.schema.decide(partial(_forbids, target, stage))
         delta = compare(target, stage)
         held = next(reasons_to_hold(delta, last_key, stream), None)
         if held and not approved:
@@ -123,8 +124,8 @@ def _stage(
     its values are lists, and the first one is an object. It is also read again if the names in an
     object turn out to be data: then the object is a map, with a table.
     """
-    kinds = dict[Path, Kind]()
-    maps = list[Path]()
+    kinds = dict[FieldPath, Kind]()
+    maps = list[FieldPath]()
     while True:
         file.seek(0)
         file.truncate()
@@ -168,9 +169,7 @@ def _forbids(target: Target, stage: Stage, place: Place, kind: Kind) -> bool:
     if not place.is_new:
         for stored in stored_texts(target.db, place):
             observe(place, stored)
-    if len(place.seen.scales) <= 1:
-        return False
-    return have_two_spellings(texts)
+    return have_two_spellings(place, texts)
 
 
 def _write(target: Target, delta: Delta, time: datetime) -> LoadResult:

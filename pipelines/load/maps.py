@@ -20,7 +20,7 @@ from pipelines.core.text import quote_identifier
 from pipelines.load.decode import Batch, TableRows, extra_text
 from pipelines.load.earlier import EarlierValues
 from pipelines.load.history import ADD_COLUMN, CREATE_CHILDREN, create_views
-from pipelines.load.paths import MAP_NAME, MAP_VALUE, Path, steps_to_row
+from pipelines.load.paths import MAP_NAME, MAP_VALUE, FieldPath, steps_to_row
 from pipelines.load.place import NUMBERS, Kind, Place
 from pipelines.load.reread import remove
 from pipelines.load.schema import Schema
@@ -69,7 +69,7 @@ LEFT JOIN map_rows ON map_rows._number = history.rowid
 """
 
 
-def make_map(db: duckdb.DuckDBPyConnection, schema: Schema, path: Path) -> None:
+def make_map(db: duckdb.DuckDBPyConnection, schema: Schema, path: FieldPath) -> None:
     """Make the object at a path a map, in the schema of a stream and in its rows of `history`."""
     table = schema.places.get(path[: steps_to_row(path)])
     # Without a table, the object is in a list that no row has yet.
@@ -90,7 +90,7 @@ def make_map(db: duckdb.DuckDBPyConnection, schema: Schema, path: Path) -> None:
     write_schema(db, schema)
 
 
-def _take_places(schema: Schema, path: Path) -> dict[Path, Place]:
+def _take_places(schema: Schema, path: FieldPath) -> dict[FieldPath, Place]:
     """Remove the places at a path and below it from a schema; return them."""
     taken = {}
     for place_path in list(schema.places):
@@ -99,7 +99,9 @@ def _take_places(schema: Schema, path: Path) -> dict[Path, Place]:
     return taken
 
 
-def _set_aside(db: duckdb.DuckDBPyConnection, table: Place, places: Mapping[Path, Place]) -> None:
+def _set_aside(
+    db: duckdb.DuckDBPyConnection, table: Place, places: Mapping[FieldPath, Place]
+) -> None:
     """Rename a table of items in the object: a new one may have its name."""
     name = table.table
     new_name = f"{name} before"
@@ -118,7 +120,7 @@ class _Conversion:
     db: duckdb.DuckDBPyConnection
     schema: Schema
     table: Place
-    path: Path
+    path: FieldPath
     earlier: EarlierValues
 
     @property
@@ -127,7 +129,7 @@ class _Conversion:
         return f"history.{quote_identifier(self.table.table)}"
 
     @property
-    def _value_path(self) -> Path:
+    def _value_path(self) -> FieldPath:
         """The path of the values, whatever their names are."""
         return (*self.path, None, MAP_VALUE)
 
@@ -137,7 +139,7 @@ class _Conversion:
 
     def run(self) -> None:
         """Move the values of every row version."""
-        self._begin()
+        self._copy_structure()
         columns = flat_columns(self.earlier.places, self.path)
         values = self._plain_values(columns)
         # By SQL, a value takes 1 us; read back and decoded, it takes 30 us.
@@ -157,7 +159,7 @@ class _Conversion:
         for table in (self.table, *self._new_tables):
             create_views(self.db, self.schema, table)
 
-    def _plain_values(self, columns: MemberColumns) -> dict[Path, Place]:
+    def _plain_values(self, columns: MemberColumns) -> dict[FieldPath, Place]:
         """Return the places of the values, if they hold what is in the columns as it is."""
         places = {}
         for member in columns.values():
@@ -168,9 +170,9 @@ class _Conversion:
                 places[path] = place
         return places
 
-    def _begin(self) -> None:
+    def _copy_structure(self) -> None:
         """Give the values the structure and the types that they have in columns."""
-        columns = defaultdict[Path, list[Place]](list)
+        columns = defaultdict[FieldPath, list[Place]](list)
         for path, place in self.earlier.places.items():
             if len(path) > len(self.path):
                 inner = path[len(self.path) + 1 :]
@@ -179,9 +181,9 @@ class _Conversion:
         for path in sorted(columns, key=len):
             outer = self.schema.places.get(path[:-1])
             if outer is not None and not outer.is_scalar:
-                self._begin_place(path, columns[path])
+                self._copy_place(path, columns[path])
 
-    def _begin_place(self, path: Path, columns: Sequence[Place]) -> None:
+    def _copy_place(self, path: FieldPath, columns: Sequence[Place]) -> None:
         """Make a place that holds what several columns held; text, if they have no type in common.
 
         What a column did not take stays in `_extra`, unless the new one takes it.
@@ -231,9 +233,7 @@ class _Conversion:
     def _forbids(self, place: Place, kind: Kind) -> bool:
         if kind is Kind.TIME:
             return place.seen.has_extreme_day
-        if len(place.seen.scales) <= 1:
-            return False
-        return have_two_spellings(lambda: self._texts(place))
+        return have_two_spellings(place, lambda: self._texts(place))
 
     def _texts(self, place: Place) -> Iterator[pa.Array]:
         """Yield the values of a place that were sent as text."""
@@ -305,7 +305,7 @@ class _Conversion:
         keys = rows[self.table.key].combine_chunks()
         index = pa.RecordBatch.from_pydict({"_position": position, "_key": keys})
         # A move is no load: what its columns do not take is in no finding.
-        counts = Counter[Path]()
+        counts = Counter[FieldPath]()
         for new_rows in self._decoded(rows).tables:
             table = new_rows.place.table
             places = self.schema.columns_of(table)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from pipelines.load.paths import Path
+from pipelines.load.paths import FieldPath
 
 # Columns of a stream. An object with a name for each day took all of them, so that period and
 # amount had none (docs/decisions.md, "Names that are data").
@@ -18,22 +18,22 @@ MANY_NAMES: Final = 100
 class RefusedNames:
     """The names of members that have no column because the stream has too many, by object."""
 
-    by_object: dict[Path, set[str | None]] = field(default_factory=lambda: defaultdict(set))
+    by_object: dict[FieldPath, set[str | None]] = field(default_factory=lambda: defaultdict(set))
 
-    def refuse(self, path: Path, values: Iterable[Any]) -> None:
+    def refuse(self, path: FieldPath, values: Iterable[Any]) -> None:
         """Note the path of values that have no column."""
         self._add(path[:-1], [path[-1]])
         for value in values:
             if type(value) is dict:
                 self._add(path, value)
 
-    def _add(self, outer: Path, names: Iterable[str | None]) -> None:
+    def _add(self, outer: FieldPath, names: Iterable[str | None]) -> None:
         refused = self.by_object[outer]
         # More names than this make a map. How many more there are does not matter.
         if len(refused) <= MANY_NAMES:
             refused.update(names)
 
-    def object_with_most(self, members: Mapping[Path, bool]) -> Path | None:
+    def object_with_most(self, members: Mapping[FieldPath, bool]) -> FieldPath | None:
         """Return the object with most names that are data, or the outermost such one around it.
 
         `members` are the paths of members that have columns; whether each is new in this scan.
@@ -51,7 +51,7 @@ class RefusedNames:
         around = [outer for outer in large if most[: len(outer)] == outer]
         return min(around, key=len)
 
-    def _count_names(self, members: Iterable[Path]) -> Counter[Path]:
+    def _count_names(self, members: Iterable[FieldPath]) -> Counter[FieldPath]:
         """Count names with and without a column, by object."""
         counts = Counter(path[:-1] for path in members)
         for outer, names in self.by_object.items():
@@ -68,7 +68,7 @@ class RefusedNames:
         return copy
 
 
-def _growing_objects(members: Mapping[Path, bool]) -> set[Path]:
+def _growing_objects(members: Mapping[FieldPath, bool]) -> set[FieldPath]:
     """Return the objects of which some members were known before and others are new."""
     has_known = {path[:-1] for path, is_new in members.items() if not is_new}
     has_new = {path[:-1] for path, is_new in members.items() if is_new}

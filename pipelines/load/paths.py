@@ -7,7 +7,7 @@ import re
 from collections.abc import Set as AbstractSet
 from typing import Final, TypeAlias
 
-Path: TypeAlias = tuple[str | None, ...]
+FieldPath: TypeAlias = tuple[str | None, ...]
 """Names of members from the record inwards; None stands for the items of a list.
 
 A map, an object whose names are data, is stored as a list of items with a name and a value.
@@ -23,7 +23,7 @@ ENDINGS: Final = ("", "__offset", "__count")
 BETWEEN_WORDS: Final = r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])"
 
 
-def steps_to_row(path: Path) -> int:
+def steps_to_row(path: FieldPath) -> int:
     """Return how many steps of a path lead to its row in a table: those up to the last list."""
     for end in range(len(path), 0, -1):
         if path[end - 1] is None:
@@ -31,17 +31,17 @@ def steps_to_row(path: Path) -> int:
     return 0
 
 
-def json_path(path: Path) -> str:
+def json_path(path: FieldPath) -> str:
     """Return a path for people: `$.lines[*].unitPrice`."""
     return "$" + "".join("[*]" if step is None else f".{step}" for step in path)
 
 
-def field_of(path: Path) -> str:
+def field_of(path: FieldPath) -> str:
     """Return a path as settings and mappings name a field: `lines[].unitPrice`."""
     return json_path(path).removeprefix("$").replace("[*]", "[]").removeprefix(".")
 
 
-def plain_name(path: Path) -> str:
+def plain_name(path: FieldPath) -> str:
     """Return the names since the last list as one: `unitPrice` becomes `unit_price`."""
     names = []
     for step in path[steps_to_row(path) :]:

@@ -15,7 +15,7 @@ from enum import StrEnum
 from typing import Final
 
 from pipelines.config.types import DeclaredType
-from pipelines.load.paths import MAP_NAME, Path, steps_to_row
+from pipelines.load.paths import MAP_NAME, FieldPath, steps_to_row
 
 # Digits of the widest decimal of DuckDB, and what a BIGINT can hold.
 DIGITS: Final = 38
@@ -102,7 +102,7 @@ class Place:
     type that settings gave the column. `is_new` in this scan.
     """
 
-    path: Path
+    path: FieldPath
     table: str
     kind: Kind
     name: str = ""
@@ -135,7 +135,7 @@ class Place:
         return self.name == MAP_NAME
 
     @property
-    def path_in_row(self) -> Path:
+    def path_in_row(self) -> FieldPath:
         """The path from the row of its table inwards, as `_extra` of that row has it."""
         steps = self.path[:-1] if self.is_item else self.path
         return steps[steps_to_row(steps) :]

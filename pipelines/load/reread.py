@@ -19,7 +19,7 @@ from pipelines.config.types import DeclaredType
 from pipelines.core.text import quote_identifier
 from pipelines.load.decode import add_to_extras, extra_text
 from pipelines.load.observe import observe
-from pipelines.load.paths import Path, field_of
+from pipelines.load.paths import FieldPath, field_of
 from pipelines.load.place import DECLARED_KINDS, SCALARS, Kind, Place
 from pipelines.load.records import SCALE
 from pipelines.load.schema import ColumnTypes, Schema
@@ -180,9 +180,7 @@ class _HistoryRows:
     def _forbids(self, place: Place, kind: Kind) -> bool:
         if kind is Kind.TIME:
             return place.seen.has_extreme_day or has_extreme_day(self.db, place)
-        if len(place.seen.scales) <= 1:
-            return False
-        return have_two_spellings(lambda: self._texts(place))
+        return have_two_spellings(place, lambda: self._texts(place))
 
     def _texts(self, place: Place) -> Iterator[pa.Array]:
         for batch in self._batches():
@@ -244,7 +242,7 @@ class _HistoryRows:
         """Return rows as they are to be written. Of `others`, NULL: the column stays as it is."""
         columns = {"_number": batch.column("_number")}
         extras = _read_extras(batch)
-        left = dict[int, dict[Path, Any]]()
+        left = dict[int, dict[FieldPath, Any]]()
         for place in self._places:
             # Nobody has looked at all of these values, so none may be stored by a cast alone.
             careful = place.copy()
@@ -294,20 +292,20 @@ def _is_single(value: Any) -> bool:
     return type(value) in {str, bool}
 
 
-def _find(extra: Any, path: Path) -> Any:
+def _find(extra: Any, path: FieldPath) -> Any:
     """Return what is at a path in the content of `_extra`."""
     for step in path:
         extra = extra.get(step) if isinstance(extra, dict) else None
     return extra
 
 
-def _remove_single(extra: Any, path: Path) -> None:
+def _remove_single(extra: Any, path: FieldPath) -> None:
     """Remove the single value at a path from the content of `_extra`."""
     if _is_single(_find(extra, path)):
         remove(extra, path)
 
 
-def remove(extra: Any, path: Path) -> None:
+def remove(extra: Any, path: FieldPath) -> None:
     """Remove what is at a path from the content of `_extra`, and objects that are empty then."""
     *outer, last = path
     holder = _find(extra, tuple(outer))

@@ -15,7 +15,7 @@ from pipelines.load.names import MOST_COLUMNS, RefusedNames
 from pipelines.load.paths import (
     ENDINGS,
     MAP_NAME,
-    Path,
+    FieldPath,
     field_of,
     free_name,
     plain_name,
@@ -51,12 +51,12 @@ class Schema:
     decides_again: bool = True
     overflows: bool = False
     known: ColumnTypes = field(default_factory=dict)
-    places: dict[Path, Place] = field(default_factory=dict)
+    places: dict[FieldPath, Place] = field(default_factory=dict)
     declared: Mapping[str, DeclaredType] = field(default_factory=dict)
-    kinds: dict[Path, Kind] = field(default_factory=dict)
-    shapes: Counter[tuple[Path, Kind]] = field(default_factory=Counter)
-    maps: frozenset[Path] = frozenset()
-    new_maps: tuple[Path, ...] = ()
+    kinds: dict[FieldPath, Kind] = field(default_factory=dict)
+    shapes: Counter[tuple[FieldPath, Kind]] = field(default_factory=Counter)
+    maps: frozenset[FieldPath] = frozenset()
+    new_maps: tuple[FieldPath, ...] = ()
     refused_names: RefusedNames = field(default_factory=RefusedNames)
 
     def __post_init__(self) -> None:
@@ -67,7 +67,7 @@ class Schema:
         """The places that have a table: the record, and the lists and maps in it."""
         return [place for place in self.places.values() if place.is_table]
 
-    def place(self, path: Path, values: Iterable[Any]) -> Place | None:
+    def place(self, path: FieldPath, values: Iterable[Any]) -> Place | None:
         """Return the place at a path, made for its first value; None: it has none, or no room."""
         place = self.places.get(path)
         if place is not None or not self.grows:
@@ -85,7 +85,7 @@ class Schema:
         self.places[path] = place
         return place
 
-    def _has_room(self, path: Path) -> bool:
+    def _has_room(self, path: FieldPath) -> bool:
         """Return whether a new path may have a column; what a map itself needs always may."""
         if path in self.maps or self.is_of_map(path):
             return True
@@ -94,7 +94,7 @@ class Schema:
         named = [place for place in self.places.values() if place.name and not place.is_item]
         return len(named) < MOST_COLUMNS
 
-    def is_of_map(self, path: Path) -> bool:
+    def is_of_map(self, path: FieldPath) -> bool:
         """Return whether a path is that of the rows of a map, of their names or their values."""
         item = path if path[-1] is None else path[:-1]
         if item[-1:] != (None,):
@@ -102,7 +102,7 @@ class Schema:
         holder = self.places.get(item[:-1])
         return holder is not None and holder.kind is Kind.MAP
 
-    def depth(self, path: Path) -> int:
+    def depth(self, path: FieldPath) -> int:
         """Return in how many objects and lists a path is; a name of a map is one step."""
         depth = len(path)
         for end, step in enumerate(path, 1):
@@ -110,21 +110,21 @@ class Schema:
                 depth -= 1
         return depth
 
-    def misread(self) -> dict[Path, Kind]:
+    def misread(self) -> dict[FieldPath, Kind]:
         """Return the right kind of each new list or object that was read as another kind, by path.
 
         A field is what most of its values are, a list or an object, and `_extra` has the others.
         Where as many are lists as are objects, or some are neither, all are texts. So they are
         where some items of a list are lists, or some values of a map.
         """
-        right_kinds = dict[Path, Kind]()
+        right_kinds = dict[FieldPath, Kind]()
         for path, _ in self.shapes:
             right_kind = self._kind_of_most(path)
             if right_kind is not self.places[path].kind:
                 right_kinds[path] = right_kind
         return right_kinds
 
-    def _kind_of_most(self, path: Path) -> Kind:
+    def _kind_of_most(self, path: FieldPath) -> Kind:
         kind = self.places[path].kind
         lists = self.shapes[path, Kind.LIST]
         objects = self.shapes[path, Kind.OBJECT]
@@ -138,7 +138,7 @@ class Schema:
             return Kind.OBJECT
         return kind
 
-    def next_map(self) -> Path | None:
+    def next_map(self) -> FieldPath | None:
         """Return the object below the record whose names are data, to be made a map.
 
         Its names grow: some were known before and others come. Or its stream has no column left.
@@ -152,11 +152,11 @@ class Schema:
                 members[path] = place.is_new
         return self.refused_names.object_with_most(members)
 
-    def _is_member_of_inner_object(self, path: Path) -> bool:
+    def _is_member_of_inner_object(self, path: FieldPath) -> bool:
         """Return whether a path is that of a member of an object below a record or an item."""
         return len(path) > 1 and None not in path[-2:] and not self.is_of_map(path)
 
-    def _first_kind(self, path: Path, values: Iterable[Any]) -> Kind | None:
+    def _first_kind(self, path: FieldPath, values: Iterable[Any]) -> Kind | None:
         """Return the kind of a new place; any scalar is text until the scan ends."""
         present = [value for value in values if has_value(value)]
         if not present:
@@ -169,7 +169,7 @@ class Schema:
             return Kind.MAP
         return _kind_of_first(path, present)
 
-    def _new_place(self, path: Path, kind: Kind) -> Place:
+    def _new_place(self, path: FieldPath, kind: Kind) -> Place:
         """Return a new place with a name for its column, or for the table of its items."""
         outer = self.places[path[:-1]]
         place = Place(path, outer.table, kind, is_new=True)
@@ -204,7 +204,7 @@ class Schema:
         elif place.path not in self.kinds:
             place.candidates = OF_ITEMS if place.is_item else SCALARS
 
-    def _plain_name(self, path: Path) -> str:
+    def _plain_name(self, path: FieldPath) -> str:
         """Return the name of a column or table; a member of the values of a map has its own."""
         start = steps_to_row(path)
         is_inside_map_value = len(path) > start + 1 and self.is_of_map(path[: start + 1])
@@ -212,7 +212,7 @@ class Schema:
             return plain_name(path[start + 1 :])
         return plain_name(path)
 
-    def discards(self, path: Path) -> bool:
+    def discards(self, path: FieldPath) -> bool:
         """Whether a value at a path that has no column is not even kept in `_extra`."""
         return not self.grows and path not in self.places
 
@@ -269,7 +269,7 @@ class Schema:
         return new_types
 
 
-def _kind_of_first(path: Path, values: Sequence[Any]) -> Kind:
+def _kind_of_first(path: FieldPath, values: Sequence[Any]) -> Kind:
     """Return the kind of the first value of a new place."""
     # An empty list is sent for an empty object, too: what has members says more.
     with_members = (value for value in values if value != [])

@@ -12,7 +12,7 @@ import duckdb
 
 from pipelines.config.settings import Stream
 from pipelines.config.types import DeclaredType
-from pipelines.load.paths import Path, json_path
+from pipelines.load.paths import FieldPath, json_path
 from pipelines.load.place import Kind, Place
 from pipelines.load.schema import Schema
 from pipelines.load.target import Target
@@ -54,8 +54,8 @@ DELETE_COLUMNS = "DELETE FROM meta.columns WHERE columns.stream = $stream"
 def read_schema(
     target: Target,
     stream: Stream,
-    kinds: Mapping[Path, Kind] = MappingProxyType({}),
-    maps: Collection[Path] = (),
+    kinds: Mapping[FieldPath, Kind] = MappingProxyType({}),
+    maps: Collection[FieldPath] = (),
 ) -> Schema:
     """Return the schema of a stream as meta.columns holds it."""
     places = read_places(target.db, target.scan.header.stream)
@@ -74,9 +74,9 @@ def read_schema(
     return schema
 
 
-def read_places(db: duckdb.DuckDBPyConnection, stream: str) -> dict[Path, Place]:
+def read_places(db: duckdb.DuckDBPyConnection, stream: str) -> dict[FieldPath, Place]:
     """Return the places of a stream that have columns, and the objects around them."""
-    places = dict[Path, Place]()
+    places = dict[FieldPath, Place]()
     rows = db.execute(SELECT_COLUMNS, {"stream": stream}).fetchall()
     for steps, table, name, part, column_type, digits, candidates, declared in rows:
         path = tuple(json.loads(steps))
@@ -96,7 +96,9 @@ def read_places(db: duckdb.DuckDBPyConnection, stream: str) -> dict[Path, Place]
     return places
 
 
-def _add_objects_around(places: dict[Path, Place], path: Path, table: str, stream: str) -> None:
+def _add_objects_around(
+    places: dict[FieldPath, Place], path: FieldPath, table: str, stream: str
+) -> None:
     """Add the objects that a path of a table goes through: they have no column of their own."""
     outer_table = stream
     for end in range(1, len(path)):

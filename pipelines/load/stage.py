@@ -21,7 +21,7 @@ from pipelines.core import stop
 from pipelines.core.completeness import Ranges
 from pipelines.core.key import key_fields
 from pipelines.load.decode import Batch, TableRows, add_to_extras
-from pipelines.load.paths import Path
+from pipelines.load.paths import FieldPath
 from pipelines.load.place import Place
 from pipelines.load.records import (
     DECODE_ERRORS,
@@ -75,9 +75,9 @@ class Stage:
     file: IO[bytes]
     has_new_key: bool
     quarantined: list[RawRecord] = field(default_factory=list)
-    left: Counter[Path] = field(default_factory=Counter)
-    lost: Counter[Path] = field(default_factory=Counter)
-    rounded: Counter[Path] = field(default_factory=Counter)
+    left: Counter[FieldPath] = field(default_factory=Counter)
+    lost: Counter[FieldPath] = field(default_factory=Counter)
+    rounded: Counter[FieldPath] = field(default_factory=Counter)
     requests: list[dict[str, Any]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -88,7 +88,7 @@ class Stage:
         self._equal: Counter[int] = Counter()
         self._index: list[pa.RecordBatch] = []
         # Where rows of each table begin in the file.
-        self._starts: dict[Path, list[int]] = {}
+        self._starts: dict[FieldPath, list[int]] = {}
 
     @property
     def rows(self) -> int:
@@ -296,14 +296,17 @@ def _index_of(records: Sequence[RawRecord], first_position: int) -> pa.RecordBat
 
 
 def store_rows(
-    places: Mapping[str, Place], rows: pa.RecordBatch, lost: Counter[Path], rounded: Counter[Path]
+    places: Mapping[str, Place],
+    rows: pa.RecordBatch,
+    lost: Counter[FieldPath],
+    rounded: Counter[FieldPath],
 ) -> dict[str, pa.Array]:
     """Return staged rows of a table as they are stored; `places` are those of its columns.
 
     Counts by path the values that their column does not take, or not exactly.
     """
     columns: dict[str, pa.Array] = {}
-    left: dict[int, dict[Path, Any]] = {}
+    left: dict[int, dict[FieldPath, Any]] = {}
     for name, array in zip(rows.schema.names, rows.columns, strict=True):
         place = places.get(name)
         if place is None:

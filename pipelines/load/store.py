@@ -110,7 +110,6 @@ def _are_usual(place: Place, staged: pa.Array, texts: pa.Array) -> pa.Array:
     if place.declared is not None:
         return pa.array(np.zeros(len(texts), np.bool_))
     is_usual = _were_sent_as(place.kind, staged)
-
     if place.kind is Kind.BOOLEAN or not pc.any(is_usual).as_py():
         return is_usual
     is_usual = pc.and_(is_usual, matches(texts, _pattern_of(place.kind)))

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, TypeAlias
 import duckdb
 
 from pipelines.core.text import quote_identifier
-from pipelines.load.paths import Path
+from pipelines.load.paths import FieldPath
 from pipelines.load.place import DIGITS, INTEGER_DIGITS, NUMBERS, Kind, Place
 from pipelines.load.whole_column import has_extreme_day
 
@@ -34,7 +34,7 @@ SELECT
     unnest(list_where($names, is_there)) AS _name, {values}
 FROM listed
 """
-MemberColumns: TypeAlias = dict[str, dict[Path, Place]]
+MemberColumns: TypeAlias = dict[str, dict[FieldPath, Place]]
 """The columns of an object, by the name of a member and the path in its value."""
 
 
@@ -45,7 +45,7 @@ class _NewColumn(NamedTuple):
     items: str
 
 
-def flat_columns(places: Mapping[Path, Place], path: Path) -> MemberColumns:
+def flat_columns(places: Mapping[FieldPath, Place], path: FieldPath) -> MemberColumns:
     """Return the columns of an object, unless a list or a map is in it."""
     columns: MemberColumns = defaultdict(dict)
     for place_path, place in places.items():
@@ -67,7 +67,7 @@ class Unpivot:
     rows: Place
     table: Place
     columns: MemberColumns
-    values: Mapping[Path, Place]
+    values: Mapping[FieldPath, Place]
 
     def run(self, db: duckdb.DuckDBPyConnection) -> None:
         """Move the values of all rows but those of `map_rows`, which are moved already."""
@@ -102,7 +102,9 @@ class Unpivot:
         columns = [quote_identifier(place.name) for place in self.columns[name].values()]
         return f"({' OR '.join(f'history.{column} IS NOT NULL' for column in columns)})"
 
-    def _new_columns(self, path: Path, value: Place, names: Sequence[str]) -> Iterator[_NewColumn]:
+    def _new_columns(
+        self, path: FieldPath, value: Place, names: Sequence[str]
+    ) -> Iterator[_NewColumn]:
         """Yield the new columns for what each name has at a path of its value."""
         for part, new_name, column_type in value.columns():
             items = []

@@ -99,7 +99,11 @@ def _parts_of_mixed(mixed: pa.Array) -> Iterator[tuple[Sent, pa.Array]]:
 
 def texts_sent(staged: pa.Array) -> Iterator[pa.Array]:
     """Yield the staged values, or items of lists, that were sent as text."""
-    items = staged.flatten() if pa.types.is_list(staged.type) else staged
-    for sent, part in parts(items):
+    for sent, part in parts(single_values(staged)):
         if sent is Sent.TEXT:
             yield part
+
+
+def single_values(array: pa.Array) -> pa.Array:
+    """Return the values of an array, or the items of the lists in it."""
+    return array.flatten() if pa.types.is_list(array.type) else array

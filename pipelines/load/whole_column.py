@@ -17,6 +17,7 @@ from pipelines.core.parse import parse_number
 from pipelines.core.text import quote_identifier
 from pipelines.load.place import Place
 from pipelines.load.records import plain_text
+from pipelines.load.values import single_values
 
 # Rows that are read together.
 ROWS_AT_ONCE: Final = 50_000
@@ -44,8 +45,7 @@ def has_extreme_day(db: duckdb.DuckDBPyConnection, place: Place) -> bool:
 def stored_texts(db: duckdb.DuckDBPyConnection, place: Place) -> Iterator[pa.Array]:
     """Yield the texts of a column, of every row version."""
     for batch in db.execute(on_column(SELECT_TEXTS, place)).to_arrow_reader(ROWS_AT_ONCE):
-        column = batch.column(0)
-        yield column.flatten() if place.is_item else column
+        yield single_values(batch.column(0))
 
 
 def on_column(query: str, place: Place, **terms: str) -> str:
@@ -54,13 +54,16 @@ def on_column(query: str, place: Place, **terms: str) -> str:
     return query.format(table=table, column=quote_identifier(place.name), **terms)
 
 
-def have_two_spellings(read: Callable[[], Iterable[pa.Array]]) -> bool:
-    """Return whether two number texts spell one number, such as 1.10 and 1.1.
+def have_two_spellings(place: Place, read: Callable[[], Iterable[pa.Array]]) -> bool:
+    """Return whether two texts of a place spell one number, such as 1.10 and 1.1.
 
     Amounts of two currencies may, with the digits that each currency has: 90.00 and 90.000. `read`
     yields the texts; it is called twice, because nearly all of them are the shortest spelling and
     need not be kept.
     """
+    # With the same number of digits behind the point, no two texts are one number.
+    if len(place.seen.scales) <= 1:
+        return False
     forbidden = list[str]()
     for shortest, longer in _longer_spellings(read()).items():
         is_money = all(map(_has_money_scale, longer))

@@ -14,7 +14,7 @@ from pipelines.core import stop
 from pipelines.core.errors import ConfigurationError, PartnerSyncError
 from pipelines.core.files import remove
 from pipelines.core.text import counted
-from pipelines.load.paths import Path
+from pipelines.load.paths import FieldPath
 from pipelines.metadata.decisions import add_decision, unfinished_erasures
 from pipelines.metadata.locks import hold_lock
 from pipelines.metadata.scans import UNSEALED, ScanStatus
@@ -115,9 +115,9 @@ def erase(stores: Stores, request: ErasureRequest, show: Show, confirm: Confirm)
     return [file.row() for file in found.files]
 
 
-def _map_paths(stores: Stores) -> frozenset[Path]:
+def _map_paths(stores: Stores) -> frozenset[FieldPath]:
     """Return the paths of objects whose names are data, of all versions."""
-    found = set[Path]()
+    found = set[FieldPath]()
     for version in stores.warehouse.versions():
         with stores.warehouse.open(version.number) as db:
             found |= map_paths(db)

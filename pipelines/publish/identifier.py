@@ -16,7 +16,7 @@ import pyarrow as pa
 from pipelines.archive.records import ERASED_RECORD
 from pipelines.core import stop
 from pipelines.core.text import quote_identifier
-from pipelines.load.paths import Path
+from pipelines.load.paths import FieldPath
 from pipelines.load.records import UnusableRecord, read_record, to_decimal
 from pipelines.publish.spellings import OtherSpellings, Spelling, parse_json_text, unescape
 
@@ -92,7 +92,7 @@ class Identifier:
     """
 
     text: str
-    maps: frozenset[Path] = frozenset()
+    maps: frozenset[FieldPath] = frozenset()
 
     @property
     def digest(self) -> str:
@@ -124,7 +124,7 @@ class Identifier:
             return self.text.encode() in raw or in_json.encode() in raw
         return self._is_in(record) or any(self._is_name(record, path) for path in self.maps)
 
-    def _is_name(self, value: Any, path: Path) -> bool:
+    def _is_name(self, value: Any, path: FieldPath) -> bool:
         """Return whether the object at a path has the identifier as a name."""
         if not path:
             return isinstance(value, dict) and any(map(self.is_equal, value))
@@ -171,14 +171,14 @@ class Identifier:
         db.execute(TEXTS, [self.text])
 
 
-def map_paths(db: duckdb.DuckDBPyConnection) -> set[Path]:
+def map_paths(db: duckdb.DuckDBPyConnection) -> set[FieldPath]:
     """Return the paths of objects whose names are data; None is any name of such an object."""
     columns = [json.loads(steps) for (steps,) in db.execute(MAPS).fetchall()]
     maps = {tuple(steps[:-2]) for steps in columns}  # without those to an item and its name
     return {_path_in_record(path, maps) for path in maps}
 
 
-def _path_in_record(path: Path, maps: AbstractSet[Path]) -> Path:
+def _path_in_record(path: FieldPath, maps: AbstractSet[FieldPath]) -> FieldPath:
     """Return a path of tables as a record has it: there, no step leads from a name to its value."""
     steps = []
     for depth, step in enumerate(path):
