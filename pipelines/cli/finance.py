@@ -127,9 +127,9 @@ def _queries() -> Iterator[str]:
 @program.close.command()
 def prepare(month: Month, *, _json: program.Json = False) -> int:
     """Show what keeps a month from being closed, and what its proofs rest on. Changes nothing."""
-    found = finance.close.prepare_month(open_home(), month.date())
+    found = finance.close_refusals.prepare_month(open_home(), month.date())
     show(found["lists"], json_value=found, if_empty="No list has a record of the month.")
-    if basis := finance.close.basis_of(found["lists"]):
+    if basis := finance.close_refusals.basis_of(found["lists"]):
         line(basis, PASSES)
     for each in found["refusals"]:
         line(each["message"], each["remedy"], style="yellow")

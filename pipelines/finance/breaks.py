@@ -93,7 +93,7 @@ class BreakDecision(NamedTuple):
     new_reason: str
     new_owner: str = ""
 
-    def problem(self, found: Row) -> str:
+    def problem(self, row: Row) -> str:
         """Return why this cannot be decided about a break; empty if it can."""
         if self.decision not in KINDS:
             return f"unknown decision `{printable(self.decision)}`, use {', '.join(KINDS)}"
@@ -101,11 +101,11 @@ class BreakDecision(NamedTuple):
             return "it has no reason"
         if (self.decision == "assign") != bool(self.new_owner.strip()):
             return "it has no owner" if not self.new_owner else f"{self.decision} takes no owner"
-        is_open = found["state"] != "resolved"
-        is_gone = found["gone_at"] is not None
+        is_open = row["state"] != "resolved"
+        is_gone = row["gone_at"] is not None
         can_reopen = not is_open and not is_gone
         fits = can_reopen if self.decision == "reopen" else is_open
-        return "" if fits else f"the break is {found['state']}, so no {self.decision}"
+        return "" if fits else f"the break is {row['state']}, so no {self.decision}"
 
 
 def read_breaks(session: Stores, chosen: BreakFilter, *, with_resolved: bool = False) -> pa.Table:

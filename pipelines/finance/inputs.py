@@ -7,9 +7,10 @@ from typing import Final
 
 from sqlalchemy import select
 
+from pipelines.config.values import read_content
 from pipelines.core.errors import ConfigurationError
 from pipelines.finance.doubt import NOT_MAPPED
-from pipelines.finance.mapping import REMEDY, content_digest, mapping_content, mapping_of
+from pipelines.finance.mapping import REMEDY, content_digest, mapping_of
 from pipelines.finance.reconcile.engine import Inputs
 from pipelines.metadata.decisions import break_decisions, decisions_of
 from pipelines.metadata.tables import Close
@@ -27,11 +28,10 @@ def read_inputs(stores: Stores) -> Inputs:
     problem = f"{NOT_MAPPED} {REMEDY}"
     # Read once: mapping, digest and text of the books are of the same content.
     try:
-        content = mapping_content(file)
+        content = read_content(file)
         digest_of_mapping = content_digest(content)
-        mapping_text = (content or b"").decode("utf-8", "replace")
-        if content is not None:
-            mapping = mapping_of(content, file)
+        mapping_text = content.decode("utf-8", "replace")
+        mapping = mapping_of(content, file)
     except ConfigurationError as error:
         problem = f"{error} {error.remedy}"
         if mapping_text is None:  # the file cannot be read
@@ -58,6 +58,12 @@ def read_closes(stores: Stores) -> dict[Path, Close]:
     with stores.metadata.transaction() as session:
         closes = session.scalars(select(Close).order_by(Close.month, Close.number)).all()
     return {copy_folder(stores, close.month, close.number): close for close in closes}
+
+
+def standing_closes(stores: Stores) -> dict[Path, Close]:
+    """Return the closes of months that were not reopened, by the folder of their copy."""
+    closes = read_closes(stores)
+    return {folder: close for folder, close in closes.items() if close.reopened_at is None}
 
 
 def copy_folder(stores: Stores, month: date, number: int) -> Path:

@@ -149,8 +149,7 @@ class Mapping(values.Table):
 
 def read_mapping(file: Path) -> Mapping | None:
     """Return the mapping of a file; None without one. Raises ConfigurationError."""
-    content = mapping_content(file)
-    return None if content is None else mapping_of(content, file)
+    return mapping_of(values.read_content(file), file)
 
 
 def mapping_of(content: bytes, file: Path) -> Mapping | None:
@@ -178,24 +177,11 @@ def mapping_digest(file: Path) -> str:
     Of one that cannot be read, why: reading it says so to people.
     """
     try:
-        content = mapping_content(file)
+        return content_digest(values.read_content(file))
     except ConfigurationError as error:
         return str(error)
-    return content_digest(content)
 
 
-def content_digest(content: bytes | None) -> str:
-    """Return the digest of the content of a mapping file; empty without one."""
-    return "" if content is None else sha256(content).hexdigest()
-
-
-def mapping_content(file: Path) -> bytes | None:
-    """Return the bytes of a mapping file; None without one. Raises ConfigurationError."""
-    try:
-        return file.read_bytes()
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise ConfigurationError(
-            f"Cannot read {file}: {error.strerror}. Nothing was changed.", values.READABLE
-        ) from None
+def content_digest(content: bytes) -> str:
+    """Return the digest of the content of a mapping file; empty without any."""
+    return sha256(content).hexdigest() if content else ""

@@ -112,6 +112,7 @@ def read(stores: Stores) -> tuple[dict[str, pa.Table], datetime | None]:
     """Return what is remembered, by table, and the end of the data of the newest books."""
     published = stores.warehouse.published()
     number = published.number if published else 0
+    # Of a break, the newest row that is not undone.
     place = func.row_number().over(
         partition_by=BreakRow.break_id, order_by=(BreakRow.version.desc(), BreakRow.number.desc())
     )
@@ -204,6 +205,7 @@ def _add(session: Session, name: str, rows: list[Row], version: int) -> None:
     added = []
     for row in rows:
         remembered = {column: row.get(column) for column in names}
+        # As text: SQLite has no decimals.
         for amount in MEMORY[name]:
             if remembered[amount] is not None:
                 remembered[amount] = f"{remembered[amount]:f}"

@@ -32,7 +32,8 @@ GROUP BY sums.side, sums.role, sums.is_aside
 ORDER BY ALL
 """
 # Where the mapping names no field for it, no break depends on late_arrivals or external_ids, and
-# months are compared, where usage that is billed twice is a difference.
+# months are compared, where usage that is billed twice is a difference. Many services have no time
+# of recording, or bills that name no usage: a doubt there would never end.
 IS_NEEDED: Final = """
 rules.rule NOT IN ('billed_twice', 'late_arrivals', 'external_ids')
 OR NOT regexp_full_match(rules.reason, '[a-z_.]+ is not mapped(; [a-z_.]+ is not mapped)*')

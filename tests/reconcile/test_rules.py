@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from pipelines.finance.reconcile.statements import STATEMENTS, read_statement
 from tests.publish.homes import Record, Stores, home_of
 from tests.reconcile.books import FIRST, MAPPING, bill, line, partners, publish, used
 
@@ -280,3 +281,9 @@ def test_without_references_partners_months_are_compared(stores: Stores) -> None
         found = {name: text for name, text in stores.rows(BREAKS) if "currenc" not in name}
         assert found.pop(UNKNOWN)
         assert found == BY_MONTH | others
+
+
+def test_each_statement_comes_after_those_that_it_needs() -> None:
+    for at, name in enumerate(STATEMENTS):
+        needs = {*read_statement(name).needs.split()} & {*STATEMENTS}
+        assert needs <= {*STATEMENTS[:at]}, name

@@ -8,7 +8,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from pipelines.finance.reconcile.engine import create_finance_views
+from pipelines.finance.reconcile.views import create_finance_views
 from pipelines.warehouse.books import BooksFolder
 from tests.publish.homes import Stores
 

@@ -16,8 +16,9 @@ from pipelines.finance.close import close_month
 from pipelines.finance.doubt import Doubt
 from pipelines.finance.report import read_published
 from pipelines.finance.reports.amounts import EXACT, add_up
+from pipelines.finance.reports.month_verdicts import Answer, MonthVerdict, SignOff
 from pipelines.finance.reports.queries import QUERIES, Figures, in_order, read_figures, read_query
-from pipelines.finance.reports.verdicts import Answer, MonthVerdict, SignOff, judge
+from pipelines.finance.reports.verdicts import judge
 from pipelines.warehouse.books import BooksFolder
 from pipelines.warehouse.duckdb_file import Row
 from tests.cli.conftest import Cli

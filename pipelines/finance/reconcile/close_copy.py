@@ -33,6 +33,7 @@ COPIED: Final = {
     "reconciliation.corrections": "posted_to",
 }
 STATED: Final = ("number", "preparer", "reviewer", "note", "version")
+# In groups of 16 MB: with larger ones, DuckDB exceeds memory_limit.
 COPY: Final = """
 COPY (SELECT rows.* FROM {table} AS rows WHERE rows.{column} = DATE '{month}')
 TO {file} (FORMAT parquet, ROW_GROUP_SIZE_BYTES '16MB')

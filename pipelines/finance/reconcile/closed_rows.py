@@ -71,9 +71,10 @@ SELECT rows.* REPLACE (
 FROM ({query}) AS rows
 """
 VIEWS: Final = ("used", "billed")
-NEEDS: Final = [
-    f"{side}.{role}" for side in ("usage", "billing") for role in ("partner", "period", "amount")
-]
+NEEDS: Final = (
+    "usage.partner", "usage.period", "usage.amount",
+    "billing.partner", "billing.period", "billing.amount",
+)  # fmt: skip
 
 
 def month_after(month: date) -> date:

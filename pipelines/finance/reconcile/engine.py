@@ -4,7 +4,7 @@ Each is one file of `sql/`: comments that say what it asks and what it needs, an
 lacks a role or fails leaves an empty table; `reconciliation.rules` says why.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -19,13 +19,17 @@ from pipelines.core import stop
 from pipelines.finance.currencies import CODES, minor_unit, read_code
 from pipelines.finance.mapping import Mapping
 from pipelines.finance.reconcile.closed_rows import create_month_rows
-from pipelines.finance.reconcile.normalize import VIEWS, Sides
 from pipelines.finance.reconcile.statements import (
     MEMORY,
     RULES,
     STATEMENTS,
     Statement,
     read_statement,
+)
+from pipelines.finance.reconcile.views import (
+    CREATE_RESULT,
+    create_finance_views,
+    create_row_views,
 )
 from pipelines.metadata.tables import Close
 from pipelines.warehouse.memory_limit import is_memory_refused, readable_error
@@ -97,7 +101,6 @@ CREATE TABLE reconciliation.decisions (
     owner VARCHAR, reason VARCHAR, difference {amount}, rows BIGINT
 );
 """
-CREATE_RESULT: Final = "CREATE OR REPLACE {kind} {name} AS FROM ({query})"
 # Its currency is a part of what identifies a break, so that two are never added.
 INSERT_BREAKS: Final = """
 INSERT INTO reconciliation.break_rows
@@ -169,6 +172,7 @@ def reconcile(db: duckdb.DuckDBPyConnection, inputs: Inputs) -> None:
         problem = f"Reconciliation failed: {readable_error(error)}"
     finally:
         db.execute("SET TimeZone = 'UTC'")
+    # Empty tables would look like "no breaks".
     db.execute("DROP SCHEMA finance CASCADE; DROP SCHEMA reconciliation CASCADE")
     db.execute("CREATE SCHEMA reconciliation; CREATE SCHEMA finance")
     _begin(db, inputs, dict.fromkeys(("match_by", "time_zone", "grace_days")))
@@ -192,40 +196,6 @@ def replace_decisions(db: duckdb.DuckDBPyConnection, decisions: Sequence[dict[st
     if decisions:
         rows = db.from_arrow(pa.Table.from_pylist(list(decisions)))
         rows.query("added", "INSERT INTO reconciliation.decisions BY NAME FROM added")
-
-
-def create_row_views(db: duckdb.DuckDBPyConnection, mapping: Mapping) -> Sides:
-    """Create temporary views of the rows of both sides, which books do not store.
-
-    `partners`, `used`, `bills`, `billed`, and each with its history. Raises duckdb.Error.
-    """
-    sides = Sides(db, mapping)
-    sides.create_bill_months()
-    for view in VIEWS:
-        db.execute(f"CREATE OR REPLACE TEMP VIEW {view} AS {sides.query(view)}")
-        if view != "billed":  # which joins what holds now
-            history = sides.query(view, every_version=True)
-            db.execute(f"CREATE OR REPLACE TEMP VIEW {view}_history AS {history}")
-    return sides
-
-
-def create_pair_view(db: duckdb.DuckDBPyConnection) -> None:
-    """Create temporary view `matches`: all pairs of rows, which books do not store."""
-    statement = read_statement("matches")
-    query = CREATE_RESULT.format(kind=statement.kind, name=statement.name, query=statement.query)
-    db.execute(query)
-
-
-def create_finance_views(db: duckdb.DuckDBPyConnection, failed: Collection[str] = ()) -> None:
-    """Fill schema `finance`: views of reconciliation with names of partners.
-
-    A view of a table that could not be evaluated is left out: an empty one would be an answer.
-    """
-    for statement in db.extract_statements(read_statement("finance").query):
-        reads_failed = any(f"reconciliation.{name} AS" in statement.query for name in failed)
-        if not reads_failed:
-            with suppress(duckdb.CatalogException, duckdb.BinderException):
-                db.execute(statement)
 
 
 def _insert_rule(db: duckdb.DuckDBPyConnection, statement: Statement, reason: str) -> None:

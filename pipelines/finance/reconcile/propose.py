@@ -148,11 +148,11 @@ class _Search:
         side, _, name = role.partition(".")
         is_line = name.startswith("line_")
         taken = set(self._found.values())
-        free = [
-            column
-            for column in self._evidence.shares
-            if column.stream == side and (column.row == "line") == is_line and column not in taken
-        ]
+        free = []
+        for column in self._evidence.shares:
+            is_of_lines = column.row == "line"
+            if column.stream == side and is_of_lines == is_line and column not in taken:
+                free.append(column)
         if is_line and name != "line_usage":
             lines = self._table_of_lines()
             free = [column for column in free if column.table == lines]
@@ -163,11 +163,10 @@ class _Search:
         reference = self._found.get("billing.line_usage")
         if reference:
             return reference.table
-        tables = {
-            column.table
-            for column in self._evidence.shares
-            if column.stream == "billing" and column.row == "line"
-        }
+        tables = set()
+        for column in self._evidence.shares:
+            if column.stream == "billing" and column.row == "line":
+                tables.add(column.table)
         return tables.pop() if len(tables) == 1 else None
 
     def _numbers(self, role: str) -> list[FieldColumn]:
@@ -220,7 +219,7 @@ class _Search:
             paths = ", ".join(column.path for column in best)
             reason = f"Equally good: {paths}. Choose one in mapping.toml."
         elif tried:
-            nearest = max(tried, key=lambda column: shares[column].value)
+            nearest = max(tried, key=partial(_share_of, shares))
             reason = f"No field qualifies. Nearest: {nearest.path}, {shares[nearest]} {meaning}."
         else:
             reason = "No field has a name that fits."
@@ -394,6 +393,10 @@ def _best(shares: Mapping[T, Share], order: Callable[[T], Any]) -> list[T]:
     first = [candidate for candidate in shares if order(candidate) == least]
     most = max(shares[candidate].value for candidate in first)
     return [candidate for candidate in first if most - shares[candidate].value < CLOSE]
+
+
+def _share_of(shares: Mapping[FieldColumn, Share], column: FieldColumn) -> float:
+    return shares[column].value
 
 
 def _rank_as_number(side: str, column: FieldColumn) -> float:

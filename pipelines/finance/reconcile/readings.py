@@ -76,6 +76,8 @@ class Readings:
         self._columns = columns
         self._prefix = prefix
         self.zone, self._needed, self._reserve = terms
+        # What texts say is in tables that the views join: the views are plain SQL, as a function
+        # in Python would be called for each row.
         self._texts = {}
         for role, column in columns.items():
             if kind_of(role) is not Kind.TEXT and column.type == "VARCHAR":

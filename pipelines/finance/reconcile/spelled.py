@@ -18,7 +18,9 @@ MONTH: Final = re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])")
 DAY_LENGTH: Final = len("2026-09-01")
 DIGITS: Final = 38  # of the widest decimal
 EXACT: Final = Context(prec=2 * DIGITS)
-MOST_SCALE: Final = 18  # digits behind the point that count: nobody bills less
+# Digits behind the point that count: nobody bills less. Twenty are left before the point, so that
+# sums do not overflow.
+MOST_SCALE: Final = 18
 
 
 class Kind(StrEnum):

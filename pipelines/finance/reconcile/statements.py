@@ -14,13 +14,15 @@ TABLES: Final = (
     "breaks", "ageing", "summary", "rollforward", "restatements", "late_arrivals", "gaps",
     "external_ids", "corrections", "closes", "unseen_values", "read_otherwise",
 )  # fmt: skip
+# In the order in which they are evaluated: each comes after those that it needs.
 STATEMENTS: Final = (
     "partners", "unreadable", "doubts", "sides", "versions", "movements", "compared",
     "changes", "exceptions", "paired", "matches", *RULES, "break_facts", "breaks", "month_facts",
     "bill_totals", "without_usage", "usage_days", "missing_amounts",
     *(name for name in TABLES if name != "breaks"),
 )  # fmt: skip
-MEMORY: Final = {  # what is remembered of earlier books, with its amounts
+# What is remembered of earlier books, with its amounts.
+MEMORY: Final = {
     "breaks": ("used_amount", "billed_amount", "difference"),
     "corrections": ("amount_before", "amount_now", "difference"),
 }

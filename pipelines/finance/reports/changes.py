@@ -41,7 +41,10 @@ class Changes:
 
     def new_breaks(self) -> set[str]:
         """Return the identifiers of the breaks that are new."""
-        return {row["break_id"] for move in self.moves if move.kind == NEW for row in move.breaks}
+        for move in self.moves:
+            if move.kind == NEW:
+                return {row["break_id"] for row in move.breaks}
+        return set()
 
 
 def changes_since(earlier: Figures, now: Figures) -> Changes:
@@ -71,8 +74,10 @@ def changed_difference(earlier: Figures, now: Figures) -> Sums:
     """Return by how much the difference changed, of each currency where it did."""
     changed: Sums = {}
     for total in now.tables["currencies"]:
-        if change := change_of(earlier, total):
-            changed[total["currency"]] = Amount(total["currency"], change, 1)
+        currency = total["currency"]
+        change = change_of(earlier, total)
+        if change:
+            changed[currency] = Amount(currency, change, 1)
     return changed
 
 

@@ -65,14 +65,32 @@ def read_figures(
     tables: dict[str, list[Row]] = {name: [] for name in QUERIES}
     for name in in_order(WITHOUT_AMOUNTS if problem else queries):
         tables[name] = _evaluate(db, name)
-    scans = list[str]()
-    with suppress(duckdb.CatalogException):  # the books alone are open
-        scans = [row["scan_id"] for row in fetch_rows(db, SCANS)]
-    breaks = {row["break_id"]: row for row in tables["breaks"]}
-    found = [] if problem else read_not_evaluated(db)
-    tables["not_checked"] = [each for each in found if each["is_needed"]]
-    doubts, notes = [] if problem else read_doubts(db), notes_of(found)
-    return Figures(version, problem, rules, tables, scans, breaks, doubts, notes, previous)
+    tables["not_checked"] = []
+    doubts: list[Doubt] = []
+    notes: list[Doubt] = []
+    if not problem:
+        not_evaluated = read_not_evaluated(db)
+        tables["not_checked"] = [row for row in not_evaluated if row["is_needed"]]
+        doubts = read_doubts(db)
+        notes = notes_of(not_evaluated)
+    return Figures(
+        version=version,
+        problem=problem,
+        rules=rules,
+        tables=tables,
+        scans=_scans(db),
+        breaks={row["break_id"]: row for row in tables["breaks"]},
+        doubts=doubts,
+        notes=notes,
+        previous=previous,
+    )
+
+
+def _scans(db: duckdb.DuckDBPyConnection) -> list[str]:
+    """Return the scans that the version holds; none where the books alone are open."""
+    with suppress(duckdb.CatalogException):
+        return [row["scan_id"] for row in fetch_rows(db, SCANS)]
+    return []
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Turns figures into one HTML page that needs no other file, no script and no network."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from decimal import Decimal, localcontext
 from functools import cache
@@ -14,20 +14,21 @@ from pipelines.core.text import counted, printable
 from pipelines.finance.currencies import USUAL_DIGITS, digits_of
 from pipelines.finance.reconcile.statements import RULES, read_statement
 from pipelines.finance.reports.amounts import EXACT
-from pipelines.finance.reports.queries import Figures
-from pipelines.finance.reports.tables import by_currency, lay_out_ages, lay_out_breaks
-from pipelines.finance.reports.text import format_amount, format_day, format_month, format_time
-from pipelines.finance.reports.verdicts import (
+from pipelines.finance.reports.month_verdicts import (
     OPEN_BREAKS,
     Answer,
     SignOff,
-    judge,
     order_of,
     sums_by_reason,
 )
+from pipelines.finance.reports.queries import Figures
+from pipelines.finance.reports.tables import by_currency, lay_out_ages, lay_out_breaks
+from pipelines.finance.reports.text import format_amount, format_day, format_month, format_time
+from pipelines.finance.reports.verdicts import judge
 from pipelines.warehouse.duckdb_file import Row
 
-TO_DO: Final = {  # what the remedy of a rule says of several causes
+# What the remedy of a rule says of several causes, of one cause.
+TO_DO: Final = {
     "missing on the bill": "Find out why the bill lacks it.",
     "no bill for the month": "Request the missing bill.",
     "the bill is no longer in the list": "Ask why the bill was withdrawn.",
@@ -39,7 +40,8 @@ STEPS: Final = 4  # between the lowest and the highest amount of a chart, at mos
 ROUND: Final = (Decimal(1), Decimal(2), Decimal("2.5"), Decimal(5), Decimal(10))
 UNITS: Final = ((10**12, " tn"), (10**9, " bn"), (10**6, " m"), (10**3, " k"), (1, ""))
 # As wide as a digit, and as a point; no line breaks at them.
-FIGURE_SPACE, POINT_SPACE = "\u2007", "\u2060\u2008\u2060"
+FIGURE_SPACE: Final = "\u2007"
+POINT_SPACE: Final = "\u2060\u2008\u2060"
 
 
 class PastReport(NamedTuple):
@@ -60,17 +62,6 @@ class Axis(NamedTuple):
 
 def render_report(figures: Figures) -> str:
     """Return the page of a version."""
-    currencies = [row["currency"] for row in figures.tables["currencies"]]
-    digits = max(map(digits_of, currencies), default=USUAL_DIGITS)
-
-    def money(value: Decimal | None, currency: str | None, *, signed: bool = False) -> Markup:
-        """Format an amount for a column in which decimal points stand below each other."""
-        text = format_amount(value, currency, signed=signed)
-        lacks = digits - len(text.partition(".")[2])
-        is_padded = value is not None and lacks > 0
-        point = "" if "." in text else POINT_SPACE
-        return escape(text) + Markup(point + FIGURE_SPACE * lacks if is_padded else "")  # noqa: S704 - spaces
-
     tables = figures.tables
     order = order_of(figures)
     not_open = [row for row in tables["reasons"] if row["reason"] != OPEN_BREAKS]
@@ -80,7 +71,7 @@ def render_report(figures: Figures) -> str:
             tables,
             figures=figures,
             verdicts=judge(figures),
-            money=money,
+            money=_money_of(order),
             connections={row["connection"] for row in tables["proofs"]},
             unknown_partners=_unknown_partners(tables["open_breaks"]),
             shown_breaks=lay_out_breaks(tables["open_breaks"], order),
@@ -92,6 +83,23 @@ def render_report(figures: Figures) -> str:
         )
 
 
+def _money_of(currencies: Iterable[str | None]) -> Callable[..., Markup]:
+    """Return what formats amounts for columns in which decimal points stand below each other."""
+    digits = max(map(digits_of, currencies), default=USUAL_DIGITS)
+
+    def money(value: Decimal | None, currency: str | None, *, signed: bool = False) -> Markup:
+        text = format_amount(value, currency, signed=signed)
+        padding = ""
+        lacking = digits - len(text.partition(".")[2])
+        if value is not None and lacking > 0:
+            padding = FIGURE_SPACE * lacking
+            if "." not in text:
+                padding = POINT_SPACE + padding
+        return escape(text) + Markup(padding)  # noqa: S704 - spaces
+
+    return money
+
+
 def render_index(reports: Sequence[PastReport]) -> str:
     """Return the page that links to the reports."""
     return _environment().get_template("index.html").render(reports=reports)
@@ -99,18 +107,31 @@ def render_index(reports: Sequence[PastReport]) -> str:
 
 def axis_of(amounts: Sequence[Decimal]) -> Axis:
     """Return an axis with zero and every amount on it."""
-    low, high = min(Decimal(0), *amounts), max(Decimal(0), *amounts)
+    low = min(Decimal(0), *amounts)
+    high = max(Decimal(0), *amounts)
     span = (high - low) or Decimal(STEPS)
+    step = _step(span)
+    if high == low:
+        high = step
+    ticks = {}
+    for number in range(int(low / step), int(high / step) + 1):
+        ticks[number * step] = _shorten(number * step)
+    return Axis(low, high, ticks)
+
+
+def _step(span: Decimal) -> Decimal:
+    """Return the smallest round amount of which at most STEPS make a span."""
     power = Decimal(1).scaleb((span / STEPS).adjusted())
-    step = next(each * power for each in ROUND if each * power * STEPS >= span)
-    high = high if high > low else step
-    lines = [number * step for number in range(int(low / step), int(high / step) + 1)]
-    return Axis(low, high, {amount: _shorten(amount) for amount in lines})
+    for factor in ROUND:
+        if factor * power * STEPS >= span:
+            return factor * power
+    return ROUND[-1] * power
 
 
 def _shorten(amount: Decimal) -> str:
     """Return a round amount in few letters: 2.5 m."""
-    size, unit = next((each for each in UNITS if abs(amount) >= each[0]), UNITS[-1])
+    fitting = [scale for scale in UNITS if abs(amount) >= scale[0]]
+    size, unit = fitting[0] if fitting else UNITS[-1]
     return f"{(amount / size).normalize():,f}{unit}".replace("-", "\u2212")
 
 
@@ -141,18 +162,18 @@ def _kind(rule: str) -> str:
     return _labels().get(rule) or rule.replace("_", " ").capitalize()
 
 
-def _finding(found: Row) -> str:
+def _finding(row: Row) -> str:
     """Return what is wrong of a break: its kind and its cause, once if they are the same."""
-    label = _labels().get(found["rule"])
-    cause: str = found["cause"]
+    label = _labels().get(row["rule"])
+    cause: str = row["cause"]
     if label and label.lower() != cause:
         return f"{label}: {cause}"
     return cause[:1].upper() + cause[1:]
 
 
-def _to_do(found: Row) -> str:
+def _to_do(row: Row) -> str:
     """Return what to do about a break: of its cause, otherwise of its rule."""
-    return TO_DO.get(found["cause"], found["remedy"] or "")
+    return TO_DO.get(row["cause"], row["remedy"] or "")
 
 
 @cache
@@ -164,7 +185,8 @@ def _labels() -> dict[str, str]:
 
 def _visible(value: object) -> object:
     """Make control characters of foreign text visible, wherever it is put into the page."""
-    return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+    is_foreign = isinstance(value, str) and not isinstance(value, Markup)
+    return printable(value) if is_foreign else value
 
 
 def _marked(text: str) -> Markup:

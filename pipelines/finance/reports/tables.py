@@ -59,7 +59,7 @@ def lay_out_ages(ageing: Iterable[Row]) -> dict[str | None, Ages]:
 
 def by_currency(rows: Iterable[Row]) -> dict[str | None, list[Row]]:
     """Return the rows of each currency, in their order."""
-    found: dict[str | None, list[Row]] = {}
+    rows_of: dict[str | None, list[Row]] = {}
     for row in rows:
-        found.setdefault(row["currency"], []).append(row)
-    return found
+        rows_of.setdefault(row["currency"], []).append(row)
+    return rows_of

@@ -12,7 +12,11 @@ def format_amount(value: Decimal | None, currency: str | None, *, signed: bool =
         return "not known"
     whole, _point, fraction = f"{value.copy_abs():,f}".partition(".")
     fraction = fraction.rstrip("0").ljust(digits_of(currency), "0")
-    sign = "\u2212" if value < 0 else "+" if signed and value > 0 else ""
+    sign = ""
+    if value < 0:
+        sign = "\u2212"
+    elif signed and value > 0:
+        sign = "+"
     return f"{sign}{whole}.{fraction}" if fraction else f"{sign}{whole}"
 
 

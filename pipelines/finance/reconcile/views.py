@@ -1,0 +1,51 @@
+"""The views of rows that books do not store, and the views for people.
+
+Here: views over both sides, all pairs, and schema `finance`. Not here: the statements behind them
+(normalize, `sql/`), and the evaluation of rules (engine).
+"""
+
+from collections.abc import Collection
+from contextlib import suppress
+from typing import Final
+
+import duckdb
+
+from pipelines.finance.mapping import Mapping
+from pipelines.finance.reconcile.normalize import VIEWS, Sides
+from pipelines.finance.reconcile.statements import read_statement
+
+CREATE_RESULT: Final = "CREATE OR REPLACE {kind} {name} AS FROM ({query})"
+
+
+def create_row_views(db: duckdb.DuckDBPyConnection, mapping: Mapping) -> Sides:
+    """Create temporary views of the rows of both sides, which books do not store.
+
+    `partners`, `used`, `bills`, `billed`, and each with its history. Raises duckdb.Error.
+    """
+    sides = Sides(db, mapping)
+    sides.create_bill_months()
+    for view in VIEWS:
+        db.execute(f"CREATE OR REPLACE TEMP VIEW {view} AS {sides.query(view)}")
+        if view != "billed":  # which joins what holds now
+            history = sides.query(view, every_version=True)
+            db.execute(f"CREATE OR REPLACE TEMP VIEW {view}_history AS {history}")
+    return sides
+
+
+def create_pair_view(db: duckdb.DuckDBPyConnection) -> None:
+    """Create temporary view `matches`: all pairs of rows, which books do not store."""
+    statement = read_statement("matches")
+    query = CREATE_RESULT.format(kind=statement.kind, name=statement.name, query=statement.query)
+    db.execute(query)
+
+
+def create_finance_views(db: duckdb.DuckDBPyConnection, failed: Collection[str] = ()) -> None:
+    """Fill schema `finance`: views of reconciliation with names of partners.
+
+    A view of a table that could not be evaluated is left out: an empty one would be an answer.
+    """
+    for statement in db.extract_statements(read_statement("finance").query):
+        reads_failed = any(f"reconciliation.{name} AS" in statement.query for name in failed)
+        if not reads_failed:
+            with suppress(duckdb.CatalogException, duckdb.BinderException):
+                db.execute(statement)

@@ -1,0 +1,232 @@
+"""Decides what is known of each month: whether billing agrees with usage, and of its sign-off."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from enum import StrEnum
+from typing import Any, Final
+
+from pipelines.finance.reports.amounts import Sums, add_up
+from pipelines.finance.reports.queries import Figures
+from pipelines.warehouse.duckdb_file import Row
+
+OPEN_BREAKS: Final = "open breaks"  # the reason of what the query `reasons` adds from open breaks
+
+
+class Answer(StrEnum):
+    """Whether billing agrees with usage, in a month or in the whole version."""
+
+    NOT_COMPARED = "not compared"
+    OPEN_BREAKS = "open breaks"
+    NOT_PROVEN = "not proven"
+    BALANCED = "balanced"
+    NO_OPEN_BREAK = "no open break"
+    NO_OPEN_BREAK_SO_FAR = "no open break so far"
+    NO_AMOUNTS = "no amounts"
+
+
+class SignOff(StrEnum):
+    """Whether a month is signed off, and whether it is as it was then.
+
+    `SIGNED_OFF`: no change is known, and nobody can say that there is none.
+    """
+
+    IN_PROGRESS = "in progress"
+    NOT_SIGNED_OFF = "not signed off"
+    REOPENED = "reopened"
+    SIGNED_OFF = "signed off"
+    UNCHANGED = "signed off, unchanged since"
+    CHANGED = "signed off, changed since"
+
+
+@dataclass(frozen=True)
+class MonthVerdict:
+    """What is known of a month, or of all other months with the same sign-off.
+
+    `month` is None of several months, `months` are all of them; one may be None: no month. `open`
+    is the part of `difference` in open breaks, `reasons` have the rest. `difference` leaves out
+    currencies without one. `without_amounts` are the currencies without usage and bills: of a
+    month, and of several if no currency has any.
+    """
+
+    month: date | None
+    months: tuple[date | None, ...]
+    sign_off: SignOff
+    closed_at: datetime | None
+    changed_records: int
+    answer: Answer
+    open_breaks: int
+    has_amounts: bool
+    difference: Sums
+    open: Sums
+    reasons: dict[str, Sums]
+    without_amounts: tuple[str | None, ...]
+
+
+@dataclass(frozen=True)
+class ChangedMonth:
+    """A closed month that is not as it was signed off; amounts are changes since then.
+
+    `posted_to` are the months to which its corrections are posted. `sides` has the changes of each
+    currency with one: used and billed.
+    """
+
+    month: date
+    closed_at: datetime
+    preparer: str
+    reviewer: str
+    changed_records: int
+    posted_to: tuple[date, ...]
+    sides: dict[str | None, dict[str, Decimal]]
+    difference: Sums
+
+
+def judge_months(figures: Figures, *, is_all_known: bool) -> tuple[MonthVerdict, ...]:
+    """Return a verdict for each place of the query `recent` that has something to say."""
+    places: dict[int, list[Row]] = defaultdict(list)
+    for cell in figures.tables["recent"]:
+        places[cell["place"]].append(cell)
+    reasons: dict[int | None, list[Row]] = defaultdict(list)
+    for row in figures.tables["reasons"]:
+        reasons[row["place"]].append(row)
+    order = order_of(figures)
+    verdicts = []
+    for place, cells in sorted(places.items()):
+        verdict = _judge_month(cells, reasons[place], order, is_all_known=is_all_known)
+        is_empty = verdict.answer is Answer.NO_AMOUNTS and not verdict.changed_records
+        if verdict.month or not is_empty:
+            verdicts.append(verdict)
+    return tuple(verdicts)
+
+
+def judge_changed_months(figures: Figures) -> tuple[ChangedMonth, ...]:
+    """Return the closed months that are not as they were signed off, the newest first."""
+    rows_of: dict[date, list[Row]] = defaultdict(list)
+    for row in figures.tables["changed_closes"]:
+        rows_of[row["month"]].append(row)
+    order = order_of(figures)
+    months = sorted(rows_of, reverse=True)
+    return tuple(_changed_month(month, rows_of[month], order) for month in months)
+
+
+def order_of(figures: Figures) -> list[str | None]:
+    """Return the currencies in the order in which every part of the report has them."""
+    return [row["currency"] for row in figures.tables["currencies"]]
+
+
+def sums_by_reason(rows: Iterable[Row], order: Sequence[str | None]) -> dict[str, Sums]:
+    """Return the sums of each reason, in the order of the rows."""
+    rows_of: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        rows_of[row["reason"]].append(row)
+    return {reason: add_up(of_reason, order, "number") for reason, of_reason in rows_of.items()}
+
+
+def _judge_month(
+    cells: Sequence[Row], reasons: Sequence[Row], order: Sequence[str | None], *, is_all_known: bool
+) -> MonthVerdict:
+    """Return the verdict of one place: a row for each currency, and the parts of the difference."""
+    any_cell = cells[0]  # what is not an amount is the same for all currencies
+    with_amounts = [cell for cell in cells if cell["difference"] is not None]
+    is_known = is_all_known and not any(cell["is_doubtful"] for cell in cells)
+    open_parts = [row for row in reasons if row["reason"] == OPEN_BREAKS]
+    others = [row for row in reasons if row["reason"] != OPEN_BREAKS]
+    different = [cell for cell in with_amounts if cell["difference"]]
+    return MonthVerdict(
+        month=any_cell["month"],
+        months=tuple(any_cell["months"]),
+        sign_off=_sign_off(any_cell, is_known=is_known),
+        closed_at=any_cell["closed_at"],
+        changed_records=any_cell["changed_records"] or 0,
+        answer=_answer(with_amounts, reasons, is_known=is_known),
+        open_breaks=sum(row["number"] for row in open_parts),
+        has_amounts=bool(with_amounts),
+        difference=add_up(different, order),
+        open=add_up(open_parts, order, "number"),
+        reasons=sums_by_reason(others, order),
+        without_amounts=_without_amounts(cells, order),
+    )
+
+
+def _without_amounts(cells: Sequence[Row], order: Sequence[str | None]) -> tuple[str | None, ...]:
+    """Return the currencies without usage and bills; of several months, only if all are."""
+    empty = {cell["currency"] for cell in cells if cell["difference"] is None}
+    is_one_month = cells[0]["month"] is not None
+    if not is_one_month and len(empty) < len(cells):
+        return ()
+    return tuple(currency for currency in order if currency in empty)
+
+
+def _answer(with_amounts: Sequence[Row], reasons: Sequence[Row], *, is_known: bool) -> Answer:
+    """Answer for a month: it is balanced only if it is over, and if nothing is left to explain."""
+    if any(row["reason"] == OPEN_BREAKS for row in reasons):
+        return Answer.OPEN_BREAKS
+    if not with_amounts:
+        return Answer.NO_AMOUNTS
+    if not is_known:
+        return Answer.NOT_PROVEN
+    if not with_amounts[0]["is_over"]:
+        return Answer.NO_OPEN_BREAK_SO_FAR
+    is_balanced = all(cell["is_balanced"] for cell in with_amounts)
+    if is_balanced and not reasons:
+        return Answer.BALANCED
+    return Answer.NO_OPEN_BREAK
+
+
+def _sign_off(cell: Row, *, is_known: bool) -> SignOff:
+    if cell["state"] in ("closed", "outdated"):
+        if cell["changed_records"]:
+            return SignOff.CHANGED
+        return SignOff.UNCHANGED if is_known else SignOff.SIGNED_OFF
+    if cell["state"] == "reopened":
+        return SignOff.REOPENED
+    is_month_of_the_data = cell["place"] == 0
+    if is_month_of_the_data and not cell["is_over"]:
+        return SignOff.IN_PROGRESS
+    return SignOff.NOT_SIGNED_OFF
+
+
+def _changed_month(month: date, rows: Sequence[Row], order: Sequence[str | None]) -> ChangedMonth:
+    """Return a closed month of its rows by currency; one without a posting has no amounts."""
+    posted_to: set[date] = set()
+    sides = {}
+    for row in rows:
+        posted_to.update(row["posted_to"] or ())
+        if row["used"] is not None:
+            sides[row["currency"]] = {"used": row["used"], "billed": row["billed"]}
+    any_row = rows[0]  # what is not an amount is the same for all currencies
+    return ChangedMonth(
+        month=month,
+        closed_at=any_row["closed_at"],
+        preparer=any_row["preparer"],
+        reviewer=any_row["reviewer"],
+        changed_records=any_row["changed_records"],
+        posted_to=tuple(sorted(posted_to)),
+        sides=sides,
+        difference=add_up((row for row in rows if row["difference"]), order),
+    )
+
+
+def month_as_json(month: MonthVerdict) -> dict[str, Any]:
+    """Return a verdict as `report --json` has it."""
+    reasons = []
+    for reason, sums in month.reasons.items():
+        reasons.append({"reason": reason, "amounts": _sums_as_json(sums)})
+    return {
+        "months": month.months,
+        "sign_off": month.sign_off,
+        "closed_at": month.closed_at,
+        "changed_records": month.changed_records,
+        "answer": month.answer,
+        "open_breaks": month.open_breaks,
+        "difference": _sums_as_json(month.difference),
+        "open": _sums_as_json(month.open),
+        "reasons": reasons,
+        "without_amounts": month.without_amounts,
+    }
+
+
+def _sums_as_json(sums: Sums) -> list[dict[str, Any]]:
+    return [asdict(amount) for amount in sums.values()]
