@@ -116,7 +116,8 @@ def not_reconciled(context: CheckContext, _about: ListName) -> Iterator[Problem]
     for reason, names in rules.items():
         if reason.startswith(NOT_MAPPED):  # nobody has asked for it yet
             yield {"severity": Severity.INFO, "message": reason, "remedy": ""}
-        elif absent:  # as the account may not
+        elif absent:
+            # A partner's account may not read every list. Nothing can be done, so it is a note.
             yield {"severity": Severity.INFO, "message": ABSENT.format(absent), "remedy": ""}
             return
         else:
@@ -185,6 +186,7 @@ def list_not_read(context: CheckContext, _about: ListName) -> Iterator[Problem]:
             f"{min(ended.values()):{MINUTE}} UTC. Analysts still see the rows of that time."
         )
         if connection in configured:
+            # With `skip`, a person has decided: it is a note.
             yield {
                 "connection": connection,
                 "message": message,
@@ -203,6 +205,7 @@ def list_not_read(context: CheckContext, _about: ListName) -> Iterator[Problem]:
 def run_failed(context: CheckContext, about: ListName) -> Iterator[Problem]:
     """Did the last sync of each list of the connection finish?"""
     streams = {name.stream for name in context.lists if name.connection == about.connection}
+    # Each list is taken from the last run that had it: a run of one list says nothing of others.
     runs = last_runs(context.metadata, about.connection, streams)
     messages = list[str]()
     remedies = dict[str, None]()  # each once, in their order
@@ -289,7 +292,9 @@ def list_partial(context: CheckContext, about: ListName) -> Iterator[str]:
 def scan_held(context: CheckContext, about: ListName) -> Iterator[str]:
     """Is no scan of the list held?"""
     context.scan(about)
-    if held := context.held.get(about):
+    # At most the newest scan of a list waits: a newer one takes the place of all before it.
+    held = context.held.get(about)
+    if held:
         yield _about_scan(context, held, f"waits for approval: {held.reason}")
 
 

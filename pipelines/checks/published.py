@@ -27,6 +27,8 @@ from pipelines.warehouse.memory_limit import readable_error
 from pipelines.warehouse.version_files import Version, Warehouse
 
 SCAN_IDS: Final = "SELECT loads.scan_id FROM meta.loads AS loads"
+# Each current row of one table. Items of arrays have tables of their own: they are no rows of the
+# list, but may have values that do not fit.
 CURRENT: Final = """
 SELECT
     '{stream}' AS stream, history._connection AS connection, {is_list} AS is_list,
@@ -36,6 +38,7 @@ SELECT
 FROM history.{table} AS history
 WHERE history._valid_to IS NULL
 """
+# All tables are read once, and each list is counted over all of its tables.
 LISTS: Final = """
 WITH tables AS ({current}), sums AS (
     SELECT
@@ -64,6 +67,7 @@ FROM meta.columns AS columns
 WHERE columns.table_name = ? AND columns.part = 'value'
     AND columns.type SIMILAR TO '(BIGINT|DECIMAL|TIMESTAMP).*' AND columns.type NOT LIKE '%[]'
 """
+# The types that settings gave to fields, as the version has applied them.
 DECLARED: Final = """
 SELECT columns.stream, columns.path, columns.declared
 FROM meta.columns AS columns
@@ -203,6 +207,7 @@ def _read_books(folder: BooksFolder, version: Version, break_amount: Decimal) ->
         if books is None:
             return members
         members["books"] = books
+        # While new books are made, or cannot be made, those of an older version are published.
         if books.version != version.number:
             return members
         with folder.open_alone(books) as db:

@@ -82,6 +82,7 @@ class Connection(values.Table):
         """
         secret = _trimmed(os.environ.get(self.secret, "")) if self.secret else ""
         if has_undecoded(secret):
+            # As a locale without UTF-8 has it. It could not be encoded where it is sent.
             raise self._no_secret(
                 f"the environment variable {self.secret} is not UTF-8 text",
                 f"Set {self.secret} again.",
@@ -131,6 +132,7 @@ class Connection(values.Table):
 
 def _trimmed(secret: str) -> str:
     """Return a secret without what an editor, a shell or a copy put around it."""
+    # `str.strip` leaves white space without width and byte order marks.
     return re.sub(rf"\A[{AROUND}]+|[{AROUND}]+\Z", "", secret)
 
 
@@ -170,7 +172,8 @@ def add_connection(file: Path, name: str, fields: Mapping[str, Any]) -> Connecti
 def skip_streams(file: Path, name: str, streams: Collection[str]) -> None:
     """Let a connection that skips nothing yet skip streams; the rest of the file stays as it is."""
     lines = decode_text(file.read_bytes()).split("\n")
-    # The connection was just added, so its table is the last with this name.
+    # The connection was just added, so its table is the last with this name. As text, so that the
+    # comments of a person stay.
     header = len(lines) - 1 - lines[::-1].index(f"[{name}]")
     lines.insert(header + 1, f"skip = {json.dumps(list(streams))}")
     write_durably(file, "\n".join(lines).encode())

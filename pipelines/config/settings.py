@@ -179,8 +179,7 @@ def load_settings(home: Home | None = None) -> Settings:
 def _read_variables() -> dict[str, str]:
     """Return what variables of the environment set, by the names of settings.
 
-    One that names no setting keeps its name, and is then refused: it would be a misspelt one. An
-    empty one that names a setting is not set.
+    An empty one that names a setting is not set.
     """
     settings = {values.PREFIX + name.upper(): name for name in Settings.model_fields}
     given = {}
@@ -188,6 +187,7 @@ def _read_variables() -> dict[str, str]:
         if not variable.startswith(values.PREFIX):
             continue
         if variable not in settings:
+            # It keeps its name, which validation refuses: it would be a misspelt one.
             given[variable] = _text_of(variable, text)
         elif text:
             given[settings[variable]] = _text_of(variable, text)

@@ -29,7 +29,8 @@ PREFIX = "PARTNER_SYNC_"
 READABLE = "Make it a file that you can read, then run the command again."
 LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 LAST_PORT = 65535
-LEAST_MEMORY = 64_000_000  # bytes: with less, a few thousand rows are not reconciled
+# With less, a few thousand rows are not reconciled.
+LEAST_MEMORY = 64_000_000  # bytes
 FAULTS = {
     "extra_forbidden": "no such field",
     "missing": "must be given",
@@ -114,6 +115,7 @@ CRON = " ".join(
 FEBRUARY = r"(0?2|feb)"
 SHORT = r"(0?[2469]|11|feb|apr|jun|sep|nov)"
 NEVER = rf"3[01]([,-]3[01])* {FEBRUARY}(,{FEBRUARY})*|31([,-]31)* {SHORT}(,{SHORT})*"
+# Dagster refuses a schedule on a day that its months lack, and then loads no definitions at all.
 Cron = Annotated[
     str,
     _match(f"(?i){CRON}", "must be minute, hour, day, month and weekday, such as 0 2 * * *"),
@@ -146,18 +148,22 @@ Text = Annotated[
     str, _must(lambda text: text.isprintable() and text.strip(), "must be printable text")
 ]
 NAME_FAULT = "must be of small letters, digits, - and _, at most 63 characters"
-ConnectionName = Annotated[str, _match(r"[a-z0-9][a-z0-9_-]{0,62}", NAME_FAULT)]  # a folder's name
-StreamName = Annotated[  # becomes a table's name
+# It becomes the name of a folder.
+ConnectionName = Annotated[str, _match(r"[a-z0-9][a-z0-9_-]{0,62}", NAME_FAULT)]
+# It becomes the name of a table. Names of tables of arrays begin with it and are cut at 50
+# characters: with a longer one, the tables of two streams could be one.
+StreamName = Annotated[
     str,
     _match(
         r"(?!(main|meta|current|history|quarantine|reconciliation)$)"
-        r"(?!.{41})[a-z][a-z0-9]*(_[a-z0-9]+)*",  # tables of arrays begin with it and are cut at 50
+        r"(?!.{41})[a-z][a-z0-9]*(_[a-z0-9]+)*",
         "must be at most 40 small letters, digits and single _, and not the name of a schema",
     ),
 ]
 # Every business route is below /v2 (Versioning).
 ListPath = Annotated[str, _match(r"/v2(/[\w~-][\w.~-]*)+", "must be a path such as /v2/usage")]
-Variable = Annotated[  # with an underscore, so that a secret of capitals and digits is no name
+# With an underscore, so that a secret of capitals and digits is no name.
+Variable = Annotated[
     str,
     _match(
         r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)+",

@@ -57,6 +57,7 @@ def sync_file(path: Path) -> None:
 def durable_rename(source: Path, target: Path) -> None:
     """Rename a file whose content is durable, and make the new name durable."""
     os.rename(source, target)  # noqa: PTH104 - tests count durable steps at os.rename
+    # A name is an entry of its folder: without this, a power failure may bring the old one back.
     sync_file(target.parent)
 
 
@@ -65,6 +66,7 @@ def write_durably(path: Path, content: bytes) -> None:
 
     Waits for another process that writes the same file.
     """
+    # Beside the file, because a rename is atomic only within one file system.
     part = path.with_name(f".{path.name}.part")
     with _claimed(part) as file:
         part.write_bytes(content)
@@ -111,6 +113,7 @@ def is_left_over(part: Path) -> bool:
 
 def swap_symlink(link: Path, target: str) -> None:
     """Point a symlink elsewhere in one step; readers see the old target or the new one."""
+    # A symlink cannot be changed. A new one is made and takes the name.
     part = link.with_name(f".{link.name}.part")
     part.unlink(missing_ok=True)
     os.symlink(target, part)  # noqa: PTH211 - as above

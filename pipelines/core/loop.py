@@ -25,6 +25,7 @@ async def _stoppable(work: Coroutine[Any, Any, T]) -> T:
     loop = asyncio.get_running_loop()
     task = loop.create_task(work)
 
+    # It is called between any two instructions, also inside the event loop's own code.
     def cancel() -> None:
         loop.call_soon_threadsafe(task.cancel)
 

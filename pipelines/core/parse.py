@@ -54,6 +54,7 @@ def parse_number(text: str) -> Decimal | None:
     if not _NUMBER.fullmatch(text):
         return None
     number = Decimal(text)
+    # 1e999999 is a number, too, and would have a million digits where it is written out.
     return number if abs(number.adjusted()) <= LARGEST_EXPONENT else None
 
 

@@ -13,6 +13,7 @@ def user_name() -> str:
 
     Containers often run under a number that no file of users knows.
     """
+    # Variables such as LOGNAME count first, then the system's users.
     try:
         name = from_system(getpass.getuser())
     except (KeyError, OSError, ImportError, UnicodeDecodeError):

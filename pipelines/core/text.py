@@ -7,7 +7,8 @@ import re
 from urllib.parse import unquote_to_bytes
 
 REDACTED = "[redacted]"
-SHORTEST_SECRET = 6  # shorter values would redact ordinary text
+# Shorter values would redact ordinary text.
+SHORTEST_SECRET = 6
 LONGEST_MESSAGE = 300
 MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
@@ -47,6 +48,8 @@ class Redactor:
         forms = _forms(secret)
         if forms.issubset(self._forms):
             return
+        # Tokens are added all the time. Compared with every form of all before, 200 renewals took
+        # 380 s of CPU.
         self._forms = sorted(forms.union(self._forms), key=len, reverse=True)
         for form in sorted(forms, key=len):
             self._keep_shortest(form.encode())
@@ -110,8 +113,10 @@ def _forms(secret: str) -> set[str]:
 
 def _unescaped(data: bytes) -> bytes:
     """Return what the escapes in JSON stand for, without and with those in URLs."""
+    # A letter may be escaped for a URL and then for JSON. A secret with a percent sign must be
+    # found as well: its own sign is no escape.
     plain = ESCAPES.sub(_unescaped_letters, data)
-    return plain + b"\n" + unquote_to_bytes(plain)  # a credential may have a percent sign
+    return plain + b"\n" + unquote_to_bytes(plain)
 
 
 def _unescaped_letters(escapes: re.Match[bytes]) -> bytes:

@@ -24,8 +24,8 @@ def trusted(connection: Connection, *, use_variables: bool) -> ssl.SSLContext:
     ConfigurationError for a file that cannot be used.
     """
     if connection.ca_file is None:
-        names = VARIABLES if use_variables else ()
-        return _built_in(*map(os.environ.get, names))
+        # As arguments, because the context is kept for the same values.
+        return _built_in(*map(os.environ.get, VARIABLES if use_variables else []))
     try:
         context = _context(connection.ca_file)
     except (OSError, UnicodeDecodeError) as error:  # among them ssl.SSLError

@@ -30,8 +30,9 @@ __all__ = ["Attempt", "ServiceClient"]
 
 CLOCK_WARN_SECONDS = 300.0
 OLDEST_CACHED_SECONDS = 300  # of a page that a cache kept
+# The interface description comes at once and is small, or a sync goes on without it.
 DOCUMENT_SECONDS = 10.0
-MAX_DOCUMENT = 8 * 2**20
+MAX_DOCUMENT = 8 * 2**20  # bytes
 
 OnAttempt = Callable[[Attempt], object]
 logger = logging.getLogger(__name__)
@@ -64,6 +65,7 @@ class ServiceClient(SigningTransport):
         except errors.PageSizeRefused as error:
             if size < limit or size == 1:
                 raise
+            # Chains of pages go by the rows received, so pages of two sizes prove the same.
             self._halved[path] = size // 2
             logger.info("%s: %s Asking for %d records a page.", path, error, size // 2)
         return await ask(size // 2)
@@ -138,6 +140,7 @@ class ServiceClient(SigningTransport):
 
     async def _get(self, path: str, params: Mapping[str, int]) -> Attempt:
         """Send a request in a slot. If its token is refused, the next try has a new one."""
+        # What was stopped before it left was not asked: it queues again, and counts as no try.
         attempt, token = await self._send_signed(path, params)
         while isinstance(attempt.failure, MustWait):
             attempt, token = await self._send_signed(path, params)
@@ -157,10 +160,10 @@ class ServiceClient(SigningTransport):
     ) -> tuple[Attempt, Token | None]:
         request = self.http.build_request("GET", path, params=params)
         attempt = Attempt()
-        async with AsyncExitStack() as held:
-            await held.enter_async_context(self.limiter.hold(attempt))
+        async with AsyncExitStack() as slot:
+            await slot.enter_async_context(self.limiter.hold(attempt))
             token = await self._sign(request)
-            await self.send(request, attempt, held)
+            await self.send(request, attempt, slot)
         return attempt, token
 
     def _problem(
@@ -171,8 +174,10 @@ class ServiceClient(SigningTransport):
             answer.content = empty_page("an empty list is status 204")
         elif answer.status != HTTPStatus.OK:
             return self._error(answer, path)
-        elif problem := self._cache_problem(answer, path):
-            return problem
+        else:
+            problem = self._cache_problem(answer, path)
+            if problem:
+                return problem
         try:
             answer.content = answer.content or read(answer.body)
         except (errors.UnexpectedAnswer, *retry.UNREADABLE) as error:
@@ -210,11 +215,12 @@ class ServiceClient(SigningTransport):
         may be any moment of that second.
         """
         theirs = read_date(answer.headers.get("date", ""), answer.sent_at)
+        # One of the two is 0: `theirs` is after the request, before it, or neither.
         ahead = max(0.0, theirs - answer.received_at) + min(0.0, theirs + 1 - answer.sent_at)
+        direction = "ahead of" if ahead > 0 else "behind"
         difference = (
-            f"The clock of the service is {abs(ahead):,.0f} s "
-            f"{'ahead of' if ahead > 0 else 'behind'} the clock of this machine, "
-            f"which says {self.clock.utc_now():%Y-%m-%d %H:%M:%S} UTC."
+            f"The clock of the service is {abs(ahead):,.0f} s {direction} the clock of this "
+            f"machine, which says {self.clock.utc_now():%Y-%m-%d %H:%M:%S} UTC."
         )
         if abs(ahead) > self.settings.max_clock_difference_hours * 3600:
             return errors.UnexpectedAnswer(

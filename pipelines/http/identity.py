@@ -42,8 +42,10 @@ def service_identity(
     """
     if connection.surface == "merchant":
         return ServiceIdentity(connection=connection.name)
-    own = {name: str(claims[name]) for name in ("actor", "sub") if name in claims}
-    return ServiceIdentity(dict(_lasting(whoami)) or own)
+    stated = dict(_lasting(whoami))
+    if not stated:
+        stated = {name: str(claims[name]) for name in ("actor", "sub") if name in claims}
+    return ServiceIdentity(stated)
 
 
 def actor_key(connection: Connection, pinned: Mapping[str, Any] | None) -> str:
@@ -54,10 +56,14 @@ def actor_key(connection: Connection, pinned: Mapping[str, Any] | None) -> str:
     """
     if connection.rate_limit_key:
         return f"key:{connection.rate_limit_key}"
-    known = dict(pinned) if pinned else connection.client_id
+    account: Mapping[str, Any] | str | None
     if connection.surface == "merchant":
-        known = {"api_key": connection.read_secret()}
-    text = json.dumps([httpx.URL(connection.base_url).host, known], sort_keys=True)
+        account = {"api_key": connection.read_secret()}
+    elif pinned:
+        account = dict(pinned)
+    else:
+        account = connection.client_id
+    text = json.dumps([httpx.URL(connection.base_url).host, account], sort_keys=True)
     return f"account:{hashlib.sha256(text.encode()).hexdigest()[:32]}"
 
 
@@ -69,6 +75,7 @@ def _lasting(answer: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, s
             continue
         if isinstance(value, dict) and path.count(".") < DEEPEST:
             yield from _lasting(value, f"{path}{name}.")
-        is_id = type(value) is int and "id" in words
-        if is_id or (isinstance(value, str) and not TIME.fullmatch(value)):
+        is_id = type(value) is int and "id" in words  # other numbers are counts
+        is_text = isinstance(value, str) and not TIME.fullmatch(value)
+        if is_id or is_text:
             yield path + name, value

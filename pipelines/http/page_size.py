@@ -23,9 +23,9 @@ def refuses_page_size(answer: Attempt, *, is_first: bool) -> bool:
     """
     if answer.status not in INVALID:
         return False
-    # `instance` may quote our own parameters.
-    said = {name: text for name, text in read_problem(answer.body).items() if name != "instance"}
-    words = msgspec.json.encode(said).decode().lower()
+    problem = read_problem(answer.body)
+    problem.pop("instance", None)  # it may quote our own parameters
+    words = msgspec.json.encode(problem).decode().lower()
     if "offset" in words:
         return False
     return is_first or bool(re.search(r"(?<!rate )\blimit\b|page.?size|per.?page", words))
@@ -45,5 +45,7 @@ def size_refused(
 
 def stream_at(settings: Settings, path: str) -> str:
     """Return the name of the stream that reads a path; empty if none does."""
-    names = (each.name for each in settings.streams.values() if each.path == path)
-    return next(names, "")
+    for stream in settings.streams.values():
+        if stream.path == path:
+            return stream.name
+    return ""

@@ -31,7 +31,8 @@ def proxy_for(address: str) -> httpx.Proxy | None:
 def _variable(name: str) -> tuple[str, str]:
     """Return name and value of a variable; the spelling in small letters counts first."""
     for spelling in (name, name.upper()):
-        if value := os.environ.get(spelling, "").strip().strip("\"'"):
+        value = os.environ.get(spelling, "").strip().strip("\"'")
+        if value:
             return spelling, value
     return name, ""
 
@@ -69,12 +70,16 @@ def _names(entry: str, host: str, port: int | None) -> bool:
     """
     if entry == "*":
         return True
-    found = re.fullmatch(r"(\[[^\]]*\](?:/\d+)?|[^:]*)(?::(\d+))?", entry)
-    if found and found[2] and int(found[2]) != port:
-        return False
-    bare = (found[1] if found else entry).replace("[", "").replace("]", "")
+    name = entry
+    # A colon that is in no bracket, and is not the only one, is of an IPv6 address.
+    with_port = re.fullmatch(r"(\[[^\]]*\](?:/\d+)?|[^:]*)(?::(\d+))?", entry)
+    if with_port:
+        name, its_port = with_port.groups()
+        if its_port and int(its_port) != port:
+            return False
+    name = name.replace("[", "").replace("]", "")
     try:
-        return ipaddress.ip_address(host) in ipaddress.ip_network(bare, strict=False)
-    except ValueError:
-        name = bare.removeprefix("*").removeprefix(".")
+        return ipaddress.ip_address(host) in ipaddress.ip_network(name, strict=False)
+    except ValueError:  # it is no address
+        name = name.removeprefix("*").removeprefix(".")
         return bool(name) and (host == name or host.endswith(f".{name}"))

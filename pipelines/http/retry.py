@@ -91,7 +91,7 @@ MEANINGS = {
         "a redirect to {location}. It was not followed, so no credentials went there",
         "Set base_url of connection `{name}` to the address of the service itself.",
     ),
-    "|".join(f"{each} " for each in TRANSIENT): ("it may pass", ""),
+    "|".join(f"{status} " for status in TRANSIENT): ("it may pass", ""),
     "": (
         "the interface document does not know this status",
         "Run `partner-sync check`. If it fails too, check base_url of connection `{name}`.",
@@ -145,35 +145,51 @@ def error_of_status(
 ) -> errors.ServiceError:
     """Return the error that an answer other than 200 means. `stream` is the list at the path."""
     problem = read_problem(answer.body)
-    kind, title, detail = (str(problem.get(name) or "") for name in ("type", "title", "detail"))
+    kind = str(problem.get("type") or "")
+    title = str(problem.get("title") or "")
+    detail = str(problem.get("detail") or "")
     slug = kind.rpartition("/")[2]
     words = f"{answer.status} {slug} {title} {detail}".lower().replace("_", " ")
-    pattern = next(each for each in MEANINGS if re.match(each, words, re.DOTALL))
+    pattern = next(pattern for pattern in MEANINGS if re.match(pattern, words, re.DOTALL))
     message, remedy = MEANINGS[pattern]
-    kind_of_error = KINDS.get(answer.status, errors.UnexpectedAnswer)
-    # On the partner surface only actor and scopes decide. What says nothing may be of a proxy.
-    is_of_partner = pattern == ANY_OTHER and connection.surface == "partner" and title + detail
-    if pattern in {SCOPE, ACTOR} or is_of_partner:
-        kind_of_error = errors.NotPermitted
-    # Once more: an escape such as \u0073 can hide a credential until the body is decoded.
-    quote = redactor.clean(detail or title).strip()
-    said = f' The service says: "{printable(quote, LONGEST_QUOTE)}"' if quote else ""
-    location = answer.headers.get("location", "no address")
-    message = message.format(name=connection.name, url=connection.base_url, location=location)
-    return kind_of_error(
-        f"The service answered {path} with status {answer.status}: {message}.{said}",
+    error_class = KINDS.get(answer.status, errors.UnexpectedAnswer)
+    if _is_not_permitted(pattern, connection, title + detail):
+        error_class = errors.NotPermitted
+    message = message.format(
+        name=connection.name,
+        url=connection.base_url,
+        location=answer.headers.get("location", "no address"),
+    )
+    return error_class(
+        f"The service answered {path} with status {answer.status}: {message}."
+        f"{_quoted(detail or title, redactor)}",
         remedy.format(name=connection.name, or_skip=_or_skip(connection, stream)),
     )
+
+
+def _is_not_permitted(pattern: str, connection: Connection, text: str) -> bool:
+    """Return whether the account may not read one list; it may read others."""
+    if pattern in {SCOPE, ACTOR}:
+        return True
+    # On the partner surface only actor and scopes decide. What says nothing may be of a proxy.
+    return pattern == ANY_OTHER and connection.surface == "partner" and text != ""
+
+
+def _quoted(text: str, redactor: Redactor) -> str:
+    """Return a sentence with the service's own text; empty without one."""
+    # Once more: an escape such as \u0073 can hide a credential until the body is decoded.
+    quote = redactor.clean(text).strip()
+    return f' The service says: "{printable(quote, LONGEST_QUOTE)}"' if quote else ""
 
 
 def _or_skip(connection: Connection, stream: str) -> str:
     """Return how the connection leaves a list out; nothing for what is no list."""
     if not stream:
         return ""
-    where = f"[{connection.name}] in connections.toml to leave the list out"
+    table = f"[{connection.name}] in connections.toml to leave the list out"
     if connection.skip:
-        return f", or set skip = {json.dumps([*connection.skip, stream])} in {where}"
-    return f', or add skip = ["{stream}"] to {where}'
+        return f", or set skip = {json.dumps([*connection.skip, stream])} in {table}"
+    return f', or add skip = ["{stream}"] to {table}'
 
 
 async def ask_with_retries(

@@ -91,8 +91,10 @@ class SigningTransport(Transport):
         async with self._renewal:
             now = self.clock.monotonic()
             token = self._token
+            # The next request may take as long as the last one.
             if not token or now >= min(token.renew_at, token.expires_at - self._request_seconds):
-                token = self._token = await self._new_token()
+                token = await self._new_token()
+                self._token = token
             return token
 
     async def _new_token(self) -> Token:
@@ -115,9 +117,10 @@ class SigningTransport(Transport):
             with suppress(*retry.UNREADABLE):
                 given = msgspec.json.decode(answer.body, type=_TokenAnswer)
                 self.redactor.add(given.access_token)
-                life = self._lifetime(given)
-                margin = max(WHOLE_SECOND, min(RENEW_SECONDS, RENEW_SHARE * life))
-                expires_at = asked_at + life
+                seconds = self._lifetime(given)
+                margin = max(WHOLE_SECOND, min(RENEW_SECONDS, RENEW_SHARE * seconds))
+                # It may have been made at any moment since it was asked for: the earliest counts.
+                expires_at = asked_at + seconds
                 return Token(given.access_token, expires_at - margin, expires_at)
         raise retry.KINDS.get(answer.status, errors.UnexpectedAnswer)(
             f"The identity provider {url} gave no token (status {answer.status})."
@@ -128,13 +131,15 @@ class SigningTransport(Transport):
 
     def _lifetime(self, given: _TokenAnswer) -> float:
         """Return the seconds that a new token lives: as told, else by its claims, else a minute."""
-        if seconds := _seconds(given.expires_in):
-            return seconds
+        told = _seconds(given.expires_in)
+        if told:
+            return told
         claims = _claims(given.access_token)
-        begins = claims.get("iat", self.clock.time())
-        with suppress(TypeError):
-            if 0 < (life := claims["exp"] - begins if "exp" in claims else 0) <= LONGEST_LIFE:
-                return float(life)
+        if "exp" in claims:
+            with suppress(TypeError):  # a claim that is no number
+                seconds = claims["exp"] - claims.get("iat", self.clock.time())
+                if 0 < seconds <= LONGEST_LIFE:
+                    return float(seconds)
         return UNKNOWN_LIFE
 
 

@@ -22,14 +22,17 @@ def add_decision(session: Session, decision: Decision) -> None:
 
 def decisions_of(session: Session, *kinds: str) -> Sequence[Decision]:
     """Return the decisions of some kinds in their order."""
-    found = select(Decision).where(Decision.kind.in_(kinds))
-    return session.scalars(found.order_by(Decision.number)).all()
+    of_kinds = select(Decision).where(Decision.kind.in_(kinds))
+    return session.scalars(of_kinds.order_by(Decision.number)).all()
 
 
 def unfinished_erasures(session: Session) -> list[Decision]:
     """Return the decisions to erase something that were not carried out to their end."""
-    newest = {each.subject: each for each in decisions_of(session, "erase", "erased")}
-    return [each for each in newest.values() if each.kind == "erase"]
+    # The value itself is not kept: its digest is the subject of both decisions.
+    newest = dict[str, Decision]()
+    for decision in decisions_of(session, "erase", "erased"):
+        newest[decision.subject] = decision
+    return [decision for decision in newest.values() if decision.kind == "erase"]
 
 
 def finished_erasures(session: Session) -> list[dict[str, Any]]:
@@ -38,28 +41,36 @@ def finished_erasures(session: Session) -> list[dict[str, Any]]:
     An erasure that was interrupted counts once, with what it found at first. Numbers of those
     before release 0.3 were not recorded: 0.
     """
-    found = list[dict[str, Any]]()
+    finished = list[dict[str, Any]]()
     begun = dict[str, Decision]()
-    for each in decisions_of(session, "erase", "erased"):
-        first = begun.setdefault(each.subject, each)
-        if each.kind == "erased":
-            numbers = {name: first.details.get(name, 0) for name in ("records", "files")}
-            found.append({"person": each.person, "erased_at": each.decided_at, **numbers})
-            del begun[each.subject]
-    return found[::-1]
+    for decision in decisions_of(session, "erase", "erased"):
+        first = begun.setdefault(decision.subject, decision)
+        if decision.kind == "erased":
+            finished.append(
+                {
+                    "person": decision.person,
+                    "erased_at": decision.decided_at,
+                    "records": first.details.get("records", 0),
+                    "files": first.details.get("files", 0),
+                }
+            )
+            del begun[decision.subject]
+    return finished[::-1]
 
 
 def break_decisions(session: Session) -> list[dict[str, Any]]:
     """Return the decisions about breaks in their order, with the break as it was then."""
     return [
         {
-            "number": each.number,
-            "break_id": each.subject,
-            "kind": each.kind,
-            "person": each.person,
-            "decided_at": each.decided_at,
-            "reason": each.reason,
-            **{name: each.details.get(name) for name in ("owner", "difference", "rows")},
+            "number": decision.number,
+            "break_id": decision.subject,
+            "kind": decision.kind,
+            "person": decision.person,
+            "decided_at": decision.decided_at,
+            "reason": decision.reason,
+            "owner": decision.details.get("owner"),
+            "difference": decision.details.get("difference"),
+            "rows": decision.details.get("rows"),
         }
-        for each in decisions_of(session, "break_assign", "break_resolve", "break_reopen")
+        for decision in decisions_of(session, "break_assign", "break_resolve", "break_reopen")
     ]

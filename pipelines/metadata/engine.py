@@ -3,6 +3,7 @@
 import os
 import secrets
 import socket
+import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -37,7 +38,8 @@ HEAD = "0006"  # the newest revision in migrations/versions
 BUSY_SECONDS = 30
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 DURABLE = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL"
-WRITER = "BEGIN IMMEDIATE"  # a reader that has to become a writer fails where another wrote
+# A reader that has to become a writer fails where another one wrote meanwhile.
+WRITER = "BEGIN IMMEDIATE"
 # One lock for all transactions (any number), the longest wait for it, and times in UTC.
 ADVISORY_LOCK = """
 SELECT set_config('lock_timeout', '{:.0f}ms', true), set_config('timezone', 'UTC', true),
@@ -63,9 +65,17 @@ class Metadata:
         Raises ConfigurationError for a URL that cannot be used and for a database that a newer
         version wrote, StorageFailed for one that cannot be read or written.
         """
-        engine = _sqlite(file, busy_seconds) if url is None else _postgresql(url)
-        begin = WRITER if url is None else ADVISORY_LOCK.format(1 + 1000 * busy_seconds)
-        event.listen(engine, "begin", lambda connection: connection.exec_driver_sql(begin))
+        if url is None:
+            engine = _sqlite(file, busy_seconds)
+            begin = WRITER
+        else:
+            engine = _postgresql(url)
+            begin = ADVISORY_LOCK.format(1 + 1000 * busy_seconds)
+
+        def begin_transaction(connection: Connection) -> None:
+            connection.exec_driver_sql(begin)
+
+        event.listen(engine, "begin", begin_transaction)
         event.listen(engine, "handle_error", _translate_error)
         metadata = cls(engine, file.parent / "locks")
         try:
@@ -85,7 +95,8 @@ class Metadata:
         Rows remain usable afterwards. Raises StorageFailed.
         """
         with Session(self.engine, expire_on_commit=False) as session, session.begin():
-            session.connection()  # begin now: a time that is read before would be an old one
+            # Begin now, which waits for others: a time that is read before would be an old one.
+            session.connection()
             yield session
 
     def now(self, connection: Connection, clock: Clock) -> float:
@@ -106,9 +117,9 @@ class Metadata:
         """Read a SQLite file whole. Raises StorageFailed if it is damaged."""
         if self.engine.dialect.name == "sqlite":
             with self.transaction() as session:
-                found = session.scalars(text("PRAGMA integrity_check")).all()
-            if found != ["ok"]:
-                raise _storage_failed(str(self.engine.url.database), "; ".join(found[:3]))
+                problems = session.scalars(text("PRAGMA integrity_check")).all()
+            if problems != ["ok"]:
+                raise _storage_failed(str(self.engine.url.database), "; ".join(problems[:3]))
 
     def close(self) -> None:
         """Close all connections."""
@@ -120,9 +131,14 @@ def _sqlite(file: Path, busy_seconds: float) -> Engine:
         file.touch(mode=PRIVATE_FILE)
     # Not as text: a "?" or "%" in the folder's name would mean something else there.
     url = URL.create("sqlite", database=str(file))
-    options = {"timeout": busy_seconds, "isolation_level": None}  # we begin transactions ourselves
+    # Without an isolation level, Python's module begins no transactions: we do.
+    options = {"timeout": busy_seconds, "isolation_level": None}
     engine = create_engine(url, connect_args=options)
-    event.listen(engine, "connect", lambda connection, _: connection.executescript(DURABLE))
+
+    def make_durable(connection: sqlite3.Connection, _record: object) -> None:
+        connection.executescript(DURABLE)
+
+    event.listen(engine, "connect", make_durable)
     return engine
 
 
@@ -195,7 +211,8 @@ def _start_of(process_id: int) -> str | None:
     """Return when a process started: which boot, and seconds after it. None: it does not run."""
     with suppress(psutil.NoSuchProcess):
         process = psutil.Process(process_id)
-        machine_start = psutil.boot_time()  # a time of day, which may be set: so is the other one
+        # Both are times of day, and move together where the clock is set.
+        machine_start = psutil.boot_time()
         if process.status() != psutil.STATUS_ZOMBIE:  # one that only waits to be reaped
             return f"{_this_boot()}+{process.create_time() - machine_start:.2f}"
     return None

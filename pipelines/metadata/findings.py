@@ -15,17 +15,21 @@ def record_findings(session: Session, findings: Iterable[Finding], now: datetime
     """Record everything that was found; an open finding that is not among it has cleared."""
     known = {_identity(row): row for row in session.scalars(select(FindingRow))}
     reported = {_identity(finding): finding for finding in findings}
-    for identity, row in known.items():
-        if row.cleared_at is None and identity not in reported:
-            row.cleared_at = now
+    for identity, known_row in known.items():
+        if known_row.cleared_at is None and identity not in reported:
+            known_row.cleared_at = now
     for identity, finding in reported.items():
-        row = known.get(identity) or FindingRow(**asdict(finding), first_seen=now, last_seen=now)
-        if row.cleared_at is not None:
+        members = asdict(finding)
+        row = known.get(identity)
+        if row is None:
+            row = FindingRow(**members, first_seen=now, last_seen=now)
+            session.add(row)
+        if row.cleared_at is not None:  # it is here again
             row.first_seen = now
             row.cleared_at = None
-        for name, value in {**asdict(finding), "last_seen": now}.items():
+        row.last_seen = now
+        for name, value in members.items():
             setattr(row, name, value)
-        session.add(row)
 
 
 def due_findings(
@@ -44,8 +48,8 @@ def due_findings(
 
 def open_severities(session: Session) -> list[str]:
     """Return the severity of every open finding that needs attention."""
-    found = select(FindingRow.severity).where(FindingRow.cleared_at.is_(None))
-    return list(session.scalars(found.where(FindingRow.severity != Severity.INFO)))
+    still_open = select(FindingRow.severity).where(FindingRow.cleared_at.is_(None))
+    return list(session.scalars(still_open.where(FindingRow.severity != Severity.INFO)))
 
 
 def last_notifications(session: Session) -> list[Notification]:

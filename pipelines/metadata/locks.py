@@ -57,6 +57,7 @@ async def hold_lock_beside_others(folder: Path, name: str) -> AsyncIterator[bool
 
 def _opened(folder: Path, name: str) -> FileIO:
     """Open the file of a lock. Closing it frees the lock."""
+    # The file that is locked also says who holds it: a library needed a second one for that.
     file = private_folder(folder) / f"{name}.holder"
     with storing(file):
         return FileIO(os.open(file, os.O_RDWR | os.O_CREAT, PRIVATE_FILE), "r+")

@@ -31,10 +31,10 @@ def unread(lists: ListStates) -> tuple[str, str]:
     """Return why lists of a run were not read to their end, and the remedies; each said once."""
     names = dict[str, list[str]]()
     remedies = dict[str, None]()
-    for name, each in lists.items():
-        if each["state"] in UNREAD:
-            names.setdefault(each["message"], []).append(name)
-            remedies[each["remedy"]] = None
+    for name, outcome in lists.items():
+        if outcome["state"] in UNREAD:
+            names.setdefault(outcome["message"], []).append(name)
+            remedies[outcome["remedy"]] = None
     reasons = (f"{', '.join(streams)}: {reason}" for reason, streams in names.items())
     return " ".join(reasons), " ".join(filter(None, remedies))
 
@@ -49,6 +49,8 @@ def close_dead_runs(session: Session, now: datetime, connection: str) -> None:
 
     The caller holds the lock of a connection, so no other run of it lives, whatever its owner is.
     """
+    # An owner of another host counts as alive. A run that was killed under another name of this
+    # machine would else run for ever.
     for run in session.scalars(select(Run).where(Run.ended_at.is_(None))):
         if run.connection == connection or not is_alive(run.owner):
             run.ended_at = now
@@ -65,6 +67,7 @@ def settle_runs(session: Session, now: datetime, connection: str) -> datetime | 
     future = select(Run).filter_by(connection=connection).where(Run.started_at >= now)
     runs = session.scalars(future.order_by(Run.started_at.desc(), Run.run_id.desc())).all()
     latest = runs[0].started_at if runs else None
+    # The newest first, each a microsecond before the one behind it, so that their order stays.
     for place, run in enumerate(runs, 1):
         note = f"By a clock that was ahead, it began at {run.started_at:%Y-%m-%d %H:%M:%S} UTC."
         run.message = f"{run.message} {note}" if run.message else note
@@ -77,17 +80,18 @@ def last_runs(
     session: Session, connection: str, streams: AbstractSet[str]
 ) -> list[tuple[Run, ListStates]]:
     """Return the ended runs of a connection with those of the lists that no newer one had."""
+    # A run may read some lists only: it says nothing of the others.
     newest = (Run.started_at.desc(), Run.run_id.desc())
     missing = set(streams)
-    found = list[tuple[Run, ListStates]]()
+    ended = list[tuple[Run, ListStates]]()
     for run in session.scalars(select(Run).filter_by(connection=connection).order_by(*newest)):
-        lists = {name: each for name, each in run.lists.items() if name in missing}
+        lists = {name: outcome for name, outcome in run.lists.items() if name in missing}
         if lists and not is_running(run):
-            found.append((run, lists))
+            ended.append((run, lists))
             missing -= lists.keys()
         if not missing:
             break
-    return found
+    return ended
 
 
 def recent_runs(session: Session, limit: int = 20) -> list[Run]:

@@ -40,7 +40,7 @@ UNSEALED = (ScanStatus.OPEN, ScanStatus.ABANDONED)
 SEALED = set(ScanStatus).difference(UNSEALED, [ScanStatus.PRUNED])
 SET_ASIDE = (ScanStatus.HELD, ScanStatus.REJECTED)  # no build loads them
 FEW = 20  # rows that are fetched at once; most callers need the first ones
-REMEMBERED = (*BUILDABLE, ScanStatus.FAILED, ScanStatus.PRUNED)
+TRUSTED = (*BUILDABLE, ScanStatus.FAILED, ScanStatus.PRUNED)
 
 
 def scan_to_resume(
@@ -70,6 +70,7 @@ def settle_scans(session: Session, now: datetime, connection: str) -> None:
     future = select(Scan).filter_by(connection=connection).where(Scan.started_at >= now)
     newest_first = future.order_by(Scan.started_at.desc(), Scan.scan_id.desc())
     for place, scan in enumerate(session.scalars(newest_first).all(), 1):
+        # A resumed scan would have times of two clocks.
         if scan.status == ScanStatus.OPEN:
             began = f"{scan.started_at:%Y-%m-%d %H:%M:%S} UTC"
             scan.status = ScanStatus.ABANDONED
@@ -88,8 +89,10 @@ def list_traits(session: Session, connection: str, stream: str) -> ListTraits:
 
     One that a person rejected or has not approved yet may have the wrong key: it says nothing.
     """
-    scan = _select(session, REMEMBERED, connection=connection, stream=stream).first()
-    return msgspec.convert(scan.traits, ListTraits) if scan else ListTraits()
+    scan = _select(session, TRUSTED, connection=connection, stream=stream).first()
+    if scan is None:
+        return ListTraits()
+    return msgspec.convert(scan.traits, ListTraits)
 
 
 def seal_scan(session: Session, scan_id: str, proof: Completeness, sha256: str) -> None:
@@ -97,8 +100,10 @@ def seal_scan(session: Session, scan_id: str, proof: Completeness, sha256: str) 
     scan = session.get_one(Scan, scan_id)
     scan.sha256 = sha256
     scan.traits = msgspec.to_builtins(proof.traits)
-    for name in ("ended_at", "complete", "rows", "requests"):
-        setattr(scan, name, getattr(proof, name))
+    scan.ended_at = proof.ended_at
+    scan.complete = proof.complete
+    scan.rows = proof.rows
+    scan.requests = proof.requests
     scan.status = ScanStatus.SEALED
 
 
@@ -119,16 +124,15 @@ def buildable_scans(session: Session, loaded: AbstractSet[str]) -> list[Scan]:
     """
     unended = session.scalars(select(Run).where(Run.ended_at.is_(None)))
     running = {run.run_id for run in unended if is_running(run)}
-    buildable = list[Scan]()
     # One list at a time, and only until a loaded scan: their number grows with every night.
     lists = session.execute(select(Scan.connection, Scan.stream).distinct()).all()
+    buildable = list[Scan]()
     for connection, stream in lists:
-        with closing(
-            _select(session, tuple(ScanStatus), connection=connection, stream=stream)
-        ) as found:
-            for scan in found:
+        scans = _select(session, tuple(ScanStatus), connection=connection, stream=stream)
+        with closing(scans):
+            for scan in scans:
                 if scan.scan_id in loaded:
-                    break
+                    break  # an older scan would bring rows back
                 waits = scan.status == ScanStatus.SEALED and scan.run_id in running
                 if scan.status in BUILDABLE and not waits:
                     buildable.append(scan)
@@ -140,25 +144,27 @@ def prunable_scans(session: Session, loaded: AbstractSet[str], before: datetime)
 
     The newest sealed scan of a list is not among them: it says what the next one should know.
     """
-    kept = set[tuple[str, str]]()
-    passed = set[tuple[str, str]]()
-    found = list[Scan]()
+    described_lists = set[tuple[str, str]]()  # by a newer sealed scan
+    passed_lists = set[tuple[str, str]]()  # of which this scan or a newer one is loaded
+    prunable = list[Scan]()
     for scan in _select(session, tuple(ScanStatus)):
-        about = (scan.connection, scan.stream)
+        list_name = (scan.connection, scan.stream)
         is_sealed = scan.status in SEALED
         if scan.scan_id in loaded:
-            passed.add(about)
+            passed_lists.add(list_name)
         is_given_up = scan.status in {ScanStatus.ABANDONED, ScanStatus.REJECTED}
-        is_over = is_given_up or (is_sealed and about in passed)
-        if scan.started_at < before and is_over and (about in kept or not scan.sha256):
-            found.append(scan)
+        is_over = is_given_up or (is_sealed and list_name in passed_lists)
+        is_needed = scan.sha256 is not None and list_name not in described_lists
+        if scan.started_at < before and is_over and not is_needed:
+            prunable.append(scan)
         if is_sealed:
-            kept.add(about)
-    return found[::-1]
+            described_lists.add(list_name)
+    return prunable[::-1]
 
 
 def held_scans(session: Session) -> list[Scan]:
     """Return the scans that wait for a person, oldest first: at most the newest of each list."""
+    # A held scan that a newer one has replaced waits for nobody, though its status stays.
     newer = aliased(Scan)
     is_newer = or_(
         newer.started_at > Scan.started_at,

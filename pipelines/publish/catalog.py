@@ -158,7 +158,8 @@ def _text(thing: Uncommented, comments: Mapping[str, str]) -> str:
     stream, _separator, array = thing.table.partition("__")
     if thing.kind == MACRO:
         stream = thing.table.removesuffix(AS_OF)
-    field = printable((thing.path or "").removeprefix("$."))  # no statement may contain a NUL
+    # DuckDB cannot parse a statement with a NUL: a field with such a name stopped every build.
+    field = printable((thing.path or "").removeprefix("$."))
     return text.format(stream=stream, array=array, field=field)
 
 

@@ -97,7 +97,8 @@ def erase(stores: Stores, request: ErasureRequest, show: Show, confirm: Confirm)
         with stores.metadata.transaction() as session:
             begun = {erasure.subject for erasure in unfinished_erasures(session)}
         show(found)
-        if decision.subject not in begun:  # what is left of that may be a larger share
+        # What is left of an erasure that was interrupted may be a larger share than all there was.
+        if decision.subject not in begun:
             if not found.files:
                 raise ConfigurationError("No file contains the value. Nothing was changed.")
             request.require_little(found)
@@ -130,8 +131,10 @@ def _erase(
     scans = [file.source for file in files if isinstance(file.source, Scan)]
     with stores.metadata.transaction() as session:
         add_decision(session, replace(decision))
-        _erase_texts(session, identifier, scans)  # before a version shows them
-    BooksFolder(stores.warehouse).drop_all()  # they are made again from the version
+        # First, because the new version shows these tables.
+        _erase_texts(session, identifier, scans)
+    # They are made again from the new version.
+    BooksFolder(stores.warehouse).drop_all()
     _erase_versions(stores, identifier, files)
     _erase_scans(stores, identifier, scans)
     for folder in (stores.settings.home.exports, stores.settings.home.reports):
@@ -194,6 +197,7 @@ def _erase_memory(session: Session, identifier: Identifier) -> None:
 
 def _is_in_break(remembered: BreakRow, identifier: Identifier) -> bool:
     """Return whether a break names the identifier: as a partner, in its subject or its cause."""
+    # A subject is one or several names. A cause is a sentence, of which any word may be a name.
     subject = remembered.subject or ""
     cause = remembered.cause or ""
     if identifier.text in cause:
@@ -232,6 +236,7 @@ def _erase_versions(stores: Stores, identifier: Identifier, files: list[Searched
             identifier.delete_from(db, positions)
             identifier.erase_texts(db)
             catalog.write_state(db, stores.metadata)
+            # As a whole, because DuckDB leaves deleted rows in free blocks.
             return stores.warehouse.commit(db, number, rewrite=True)
 
     publish_version(stores, with_enough_memory(stores, write), without=containing)

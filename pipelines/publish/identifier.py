@@ -116,6 +116,7 @@ class Identifier:
         """Return whether a raw record contains the identifier; numbers are equal by value."""
         # Most records are decided here, without being decoded. A backslash may hide any letter.
         is_possible = self._needle.encode() in raw.replace(b".", b"") or b"\\" in raw
+        # An erased record is `null`, in which a search for a part of that word would find itself.
         if not is_possible or raw == ERASED_RECORD:
             return False
         record = read_record(raw)
@@ -173,8 +174,10 @@ class Identifier:
 
 def map_paths(db: duckdb.DuckDBPyConnection) -> set[FieldPath]:
     """Return the paths of objects whose names are data; None is any name of such an object."""
-    columns = [json.loads(steps) for (steps,) in db.execute(MAPS).fetchall()]
-    maps = {tuple(steps[:-2]) for steps in columns}  # without those to an item and its name
+    maps = set[FieldPath]()
+    for (text,) in db.execute(MAPS).fetchall():
+        *path, _item, _name = json.loads(text)
+        maps.add(tuple(path))
     return {_path_in_record(path, maps) for path in maps}
 
 

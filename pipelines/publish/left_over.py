@@ -14,7 +14,9 @@ from pipelines.core.errors import LockHeld, StorageFailed
 from pipelines.core.files import is_left_over, remove
 from pipelines.metadata.locks import hold_lock
 
-# By lock; without one, the process holds each file. Sandboxes and Dagster keep their own files.
+# By lock; without one, the process holds each file. Age cannot tell what was left: a copy on a slow
+# disk takes long. The operating system frees a lock when its process dies. Sandboxes and Dagster
+# keep their own files.
 PLACES: Final = {
     "build": (
         ".warehouse.duckdb.part",
@@ -39,6 +41,7 @@ def left_over(home: Home, *, held: str = "") -> Iterator[Path]:
     for name, patterns in PLACES.items():
         with ExitStack() as stack:
             try:
+                # `flock` would refuse a lock that the caller holds, too.
                 if name not in {"", held}:
                     stack.enter_context(hold_lock(home.locks, name, timeout_seconds=0))
             except LockHeld:

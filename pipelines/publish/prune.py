@@ -55,11 +55,11 @@ def _old_versions(stores: Stores, before: datetime) -> list[Version]:
     built_before = select(VersionRow.number).where(VersionRow.created_at < before)
     with stores.metadata.transaction() as session:
         numbers = set(session.scalars(built_before))
-    return [
-        version
-        for version in stores.warehouse.versions()
-        if version.number in numbers and version != published and version.number != of_books
-    ]
+    if published is not None:
+        numbers.discard(published.number)
+    if of_books is not None:
+        numbers.discard(of_books)
+    return [version for version in stores.warehouse.versions() if version.number in numbers]
 
 
 def _prune_scans(stores: Stores, scans: list[Scan], loaded: frozenset[str]) -> None:

@@ -27,6 +27,7 @@ from pipelines.warehouse.duckdb_file import Row
 from pipelines.warehouse.version_files import Version
 
 NOTED_SECONDS: Final = 30.0  # between two messages about the progress
+# One short value deleted 19 % of a list without a question.
 MOST_PERCENT: Final = 1  # of a list, or of all lists, that is erased without --force
 MOST_EXAMPLES: Final = 3  # of another spelling in a list
 ALL_LISTS: Final = "all lists"
@@ -83,15 +84,11 @@ class SearchResult:
 
     def lists(self) -> list[Row]:
         """Return a row for each list that has such records, and one for all lists."""
-        return [
-            {
-                "list": name,
-                "records": share.records,
-                "of": share.of,
-                "share": f"{share.percent:.2f} %",
-            }
-            for name, share in self.shares.items()
-        ]
+        rows = list[Row]()
+        for name, share in self.shares.items():
+            percent = f"{share.percent:.2f} %"
+            rows.append({"list": name, "records": share.records, "of": share.of, "share": percent})
+        return rows
 
     def too_much(self) -> str:
         """Return why nobody should erase that much without saying so; empty if it is little."""
@@ -124,15 +121,19 @@ class _Hints:
 
     def rows(self) -> list[Row]:
         """Return a row for each list and spelling."""
-        return [
-            {
-                "differs_in": str(spelling),
-                "list": name,
-                "records": len(self._positions[name, spelling]),
-                "examples": list(examples),
-            }
-            for (name, spelling), examples in sorted(self._examples.items())
-        ]
+        rows = list[Row]()
+        for name, spelling in sorted(self._examples):
+            positions = self._positions[name, spelling]
+            examples = self._examples[name, spelling]
+            rows.append(
+                {
+                    "differs_in": str(spelling),
+                    "list": name,
+                    "records": len(positions),
+                    "examples": list(examples),
+                }
+            )
+        return rows
 
 
 def find(stores: Stores, identifier: Identifier) -> SearchResult:
@@ -224,6 +225,7 @@ class _Search:
 
 def _largest(files: Iterable[SearchedFile]) -> dict[str, Share]:
     """Return the largest share of each list that one file shows, and that of all lists."""
+    # The largest of one file counts, because a scan file holds the whole list.
     largest = dict[str, Share]()
     records = 0
     records_of_all = 0

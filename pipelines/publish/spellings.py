@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import Any, Final
 
+# Letter case, spaces and composed letters are hints only: `Ada` and `ADA` may be two people.
 SHORTEST_PART: Final = 4  # characters: shorter values are in longer texts by chance
 
 

@@ -1,6 +1,6 @@
 """Here: settings and open stores of one home, which everything that is made of scans needs."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from pipelines.archive.scan_file import Archive
@@ -47,21 +47,15 @@ class Stores:
         A connection that has none of them is left out. Raises ConfigurationError, with the possible
         names, for one that is not configured, and where there is none at all.
         """
-        known = {
-            name: self.settings.streams_of(self.settings.connection(name))
-            for name in connections or self.settings.connections()
-        }
-        possible = list(dict.fromkeys(stream.name for lists in known.values() for stream in lists))
-        unknown = sorted(set(streams or []).difference(possible))
-        if unknown:
-            raise self._no_such_stream(unknown, list(known), possible)
-        chosen = known
-        if streams:
-            chosen = {
-                name: [stream for stream in lists if stream.name in streams]
-                for name, lists in known.items()
-            }
-        chosen = {name: lists for name, lists in chosen.items() if lists}
+        known = dict[str, list[Stream]]()
+        for name in connections or self.settings.connections():
+            known[name] = self.settings.streams_of(self.settings.connection(name))
+        wanted = self._wanted(streams or [], known)
+        chosen = dict[str, list[Stream]]()
+        for name, lists in known.items():
+            wanted_lists = [stream for stream in lists if stream.name in wanted]
+            if wanted_lists:
+                chosen[name] = wanted_lists
         if connections and not chosen:
             raise ConfigurationError(
                 f"Connection `{'`, `'.join(known)}` reads no list. Nothing was requested.",
@@ -70,13 +64,24 @@ class Stores:
             )
         return chosen
 
-    def _no_such_stream(
-        self, unknown: Sequence[str], connections: Sequence[str], possible: Sequence[str]
-    ) -> ConfigurationError:
-        """Return the error about streams that none of some connections reads."""
-        is_configured = any(name in self.settings.streams for name in unknown)
-        why = "It is in `skip`, or of another surface. Nothing was read. " if is_configured else ""
-        return ConfigurationError(
-            f"There is no stream `{', '.join(unknown)}` in {', '.join(connections)}. "
-            f"{why}Possible streams: {', '.join(possible) or 'none'}."
-        )
+    def _wanted(
+        self, streams: Collection[str], known: Mapping[str, Sequence[Stream]]
+    ) -> Collection[str]:
+        """Return the names of the streams that are asked for: all of the connections, if none is.
+
+        Raises ConfigurationError for streams that none of the connections reads.
+        """
+        possible = dict[str, None]()  # each name once, in their order
+        for lists in known.values():
+            possible.update(dict.fromkeys(stream.name for stream in lists))
+        unknown = sorted(set(streams).difference(possible))
+        if unknown:
+            is_configured = any(name in self.settings.streams for name in unknown)
+            why = ""
+            if is_configured:
+                why = "It is in `skip`, or of another surface. Nothing was read. "
+            raise ConfigurationError(
+                f"There is no stream `{', '.join(unknown)}` in {', '.join(known)}. "
+                f"{why}Possible streams: {', '.join(possible) or 'none'}."
+            )
+        return streams or possible

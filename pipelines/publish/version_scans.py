@@ -28,9 +28,11 @@ def loaded_scans(warehouse: Warehouse, version: Version | None) -> frozenset[str
     return _loaded_scans(warehouse, version.number, (state.st_ino, state.st_mtime_ns))
 
 
+# The rule of what is kept asks every version, and to open one costs. Its file never changes, unless
+# somebody restores it: so once for each state of the file.
 @lru_cache
 def _loaded_scans(warehouse: Warehouse, number: int, _state: tuple[int, int]) -> frozenset[str]:
-    """Return the scans that a version holds, once for each state of its file: opening costs."""
+    """Return the scans that a version holds."""
     with warehouse.open(number) as db:
         return frozenset(scan_id for (scan_id,) in db.execute(LOADED).fetchall())
 
@@ -71,6 +73,7 @@ def known_scans(stores: Stores) -> frozenset[str]:
         loaded_scans(stores.warehouse, published)  # raises
     if published is None:
         return frozenset()
+    # Versions never branch: a damaged one holds the scans of the one before, and newer ones.
     known = frozenset[str]()
     for version, scans in readable_versions(stores.warehouse).items():  # the oldest first
         if version.number <= published.number:
@@ -87,6 +90,8 @@ def checkpoint(stores: Stores) -> Version | None:
         pruned = set(session.scalars(select(Scan.scan_id).filter_by(status=ScanStatus.PRUNED)))
     if not pruned:
         return None
+    # The oldest, so that as much as possible is loaded from scan files. One with a scan that is not
+    # known was rolled back: a rebuild from it would publish that scan again.
     known = known_scans(stores)
     for version, scans in readable_versions(stores.warehouse).items():  # the oldest first
         if pruned <= scans <= known:

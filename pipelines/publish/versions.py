@@ -58,6 +58,7 @@ def change_versions(stores: Stores) -> Iterator[None]:
             stop.raise_if_requested()
             yield
         except BaseException:
+            # A signal ends the statement that runs, which then fails with an error of DuckDB.
             stop.raise_if_requested()
             raise
         finally:
@@ -78,9 +79,7 @@ def _match_rows_to_files(stores: Stores) -> None:
     # Between the transactions, so that no other one waits for a digest.
     for number, version in files.items():
         if number not in rows:
-            now = stores.clock.utc_now()
-            rows[number] = VersionRow(number=number, created_at=now, note="Found without a row.")
-            rows[number].sha256 = _digest(version)
+            rows[number] = _row_of_found(stores, version)
         elif version == published and rows[number].sha256 is None:
             # It was published just now, or by a process that was killed then.
             rows[number].sha256 = _digest(version)
@@ -93,6 +92,14 @@ def _match_rows_to_files(stores: Stores) -> None:
             stores.warehouse.drop(number)
     if published is None:  # the symlink is lost, or nothing was built yet
         _publish_again(stores)
+
+
+def _row_of_found(stores: Stores, version: Version) -> VersionRow:
+    """Return a row for a file that has none."""
+    now = stores.clock.utc_now()
+    row = VersionRow(number=version.number, created_at=now, note="Found without a row.")
+    row.sha256 = _digest(version)
+    return row
 
 
 def _publish_again(stores: Stores) -> None:
@@ -182,7 +189,8 @@ def publish_version(stores: Stores, version: Version, without: Collection[Versio
     Versions with other scans than the new one were rolled back: they all go, and so do those that
     cannot be read. So each version that stays holds the scans of the one before.
     """
-    stop.raise_if_requested()  # for the last time: from here on, analysts see the version
+    # For the last time: from here on, analysts see the version, and the sync ends as usual.
+    stop.raise_if_requested()
     stores.warehouse.publish(version)
     for erased in without:
         drop_version(stores, erased.number)
@@ -201,6 +209,7 @@ def _drop_others(stores: Stores, published: Version) -> None:
         if has_newer_format(stores.warehouse, version):
             continue  # it is for the partner-sync that wrote it
         scans = readable.get(version)
+        # Versions never branch. Until this one was built, the rollback could be taken back.
         was_rolled_back = scans is not None and not scans <= newest_scans
         if was_rolled_back:
             if version.number == of_books:  # which could not be made since the rollback

@@ -144,6 +144,8 @@ class BooksFolder:
             if books is None:
                 raise ValueError("neither books nor a version")
             version = self._warehouse.version(books.version)
+        # Names are joined here and not by views in a file: a view that names another file fails
+        # where that is not attached, or has another name.
         with self._database() as db, self._warehouse.attach(db, version):
             if books is not None:
                 self._attach(db, books)

@@ -21,13 +21,19 @@ from pipelines.warehouse.memory_limit import MemoryLimit
 PUBLISHED_FILE: Final = 0o444
 BUILD: Final = "`partner-sync versions build`"  # goes on where a disk was full
 SETTINGS: Final[dict[str, Any]] = {
-    "threads": 1,  # a second thread costs 40 % more CPU seconds on lists of this size
-    "storage_compatibility_version": "v1.5.0",  # every DuckDB from 1.5 on can read it
+    # A second thread costs 40 % more CPU seconds on lists of this size.
+    "threads": 1,
+    # Every DuckDB from 1.5 on can read it. Written for 1.1, a file of 300,000 rows took 0.80
+    # instead of 0.59 to 0.69 CPU seconds.
+    "storage_compatibility_version": "v1.5.0",
+    # Nothing is fetched from the network.
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
-    "python_enable_replacements": False,  # a variable of ours is no table
+    # Else a name in SQL could be a variable of ours.
+    "python_enable_replacements": False,
 }
-LOCKED: Final = "Could not set lock"  # what DuckDB says; it has no error class for it
+# What DuckDB says of a file that another process writes; it has no error class for it.
+LOCKED: Final = "Could not set lock"
 FREE_SHARE: Final = 3  # rewrite from one third free on
 SMALLEST_BLOCKS: Final = 64  # 16 MB: below that there is nothing to gain
 BLOCKS: Final = """
@@ -96,7 +102,8 @@ def connect_reader(file: Path, memory_limit: MemoryLimit) -> duckdb.DuckDBPyConn
     """
     with suppress(LockHeld):
         return connect(file, memory_limit, read_only=True)
-    # The copy loses its name here. Its content stays until the connection is closed.
+    # A copy takes 0.3 s for 343 MB. It loses its name here; its content stays until the connection
+    # is closed.
     with copied(file) as copy:
         return connect(copy, memory_limit, read_only=True)
 

@@ -17,6 +17,8 @@ import psutil
 from pipelines.core.text import printable
 
 USUAL: Final = 128_000_000  # bytes; lists of a million rows need no more
+# Lists of many columns do: in its COMMIT, DuckDB takes two blocks of 256 KiB for each column of a
+# table to which rows were added, 254 MB for 480 columns.
 GROWTH: Final = 4
 ROOT: Final = Path("/")
 # DuckDB has no error class for a refusal inside a COMMIT.
