@@ -1,11 +1,12 @@
 """Schedules, names of jobs, and the job `maintenance`."""
 
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 
-from assets.keys import connection_days, partition_key, raw_key, register_connections
-from assets.raw import SCHEDULED_AT_TAG
+from assets.keys import CONNECTIONS, connection_days, partition_key, raw_key, register_connections
+from assets.raw import RANGE_TAGS, SCHEDULED_AT_TAG
 from assets.resources import HomeResource, expected_failures, failure
 from pipelines.app.maintenance import prune_files, verify_files
 from pipelines.config.connections import Connection
@@ -45,7 +46,7 @@ def maintenance() -> None:
 
 
 def nightly_schedule(settings: Settings) -> dg.ScheduleDefinition:
-    """Return the schedule of the nightly sync: one run for each connection."""
+    """Return the schedule of the nightly sync: one run for `connections_at_once` connections."""
 
     @dg.schedule(
         name="nightly",
@@ -53,7 +54,7 @@ def nightly_schedule(settings: Settings) -> dg.ScheduleDefinition:
         cron_schedule=settings.schedule,
         execution_timezone=settings.time_zone.key,
         default_status=dg.DefaultScheduleStatus.RUNNING,
-        description="Reads every connection of connections.toml in a run of its own.",
+        description="Reads every connection of connections.toml, many in one run.",
     )
     def nightly(context: dg.ScheduleEvaluationContext) -> list[dg.RunRequest] | dg.SkipReason:
         tick = context.scheduled_execution_time.astimezone(UTC)
@@ -61,22 +62,52 @@ def nightly_schedule(settings: Settings) -> dg.ScheduleDefinition:
             connections = register_connections(context.instance, settings)
         if datetime.now(UTC) - tick > OLDEST_TICK:
             return dg.SkipReason("Missed by more than a day. A later tick reads the lists.")
-        read = [each for each in connections.values() if settings.streams_of(each)]
-        return [_request(settings, each, tick) for each in read]
+        known = context.instance.get_dynamic_partitions(CONNECTIONS)
+        groups = _groups(settings, [connections.get(name) for name in known])
+        return [_request(settings, group, tick) for group in groups]
 
     return nightly
 
 
-def _request(settings: Settings, connection: Connection, tick: datetime) -> dg.RunRequest:
+def _groups(
+    settings: Settings, connections: Sequence[Connection | None]
+) -> Iterator[list[Connection]]:
+    """Yield groups of connections that one run reads at the same time.
+
+    `connections` are in the order of their partitions, None for one that is not configured. The
+    partitions of a run follow each other, so a group ends at one that reads nothing.
+    """
+    group = list[Connection]()
+    for connection in connections:
+        is_read = connection is not None and bool(settings.streams_of(connection))
+        if group and (not is_read or len(group) == settings.connections_at_once):
+            yield group
+            group = []
+        if connection is not None and is_read:
+            group.append(connection)
+    if group:
+        yield group
+
+
+def _request(settings: Settings, group: list[Connection], tick: datetime) -> dg.RunRequest:
     """Request the current day: a late tick cannot read its own day any more."""
-    key = partition_key(connection.name, datetime.now(UTC).date())
-    tags = connection_days(settings).get_tags_for_partition_key(key)
-    return dg.RunRequest(
-        run_key=f"{connection.name}|{tick.isoformat()}",
-        partition_key=key,
-        asset_selection=[raw_key(stream.name) for stream in settings.streams_of(connection)],
+    today = datetime.now(UTC).date()
+    first = partition_key(group[0].name, today)
+    last = partition_key(group[-1].name, today)
+    streams = dict.fromkeys(stream.name for each in group for stream in settings.streams_of(each))
+    tags = {SCHEDULED_AT_TAG: tick.isoformat()}
+    key = None
+    if len(group) == 1:
+        key = first
         # With the tags of the partition, Dagster does not look each connection up by itself.
-        tags={**tags, SCHEDULED_AT_TAG: tick.isoformat()},
+        tags |= connection_days(settings).get_tags_for_partition_key(key)
+    else:
+        tags |= dict(zip(RANGE_TAGS, (first, last), strict=True))
+    return dg.RunRequest(
+        run_key=f"{group[0].name}|{tick.isoformat()}",
+        partition_key=key,
+        asset_selection=[raw_key(name) for name in streams],
+        tags=tags,
     )
 
 

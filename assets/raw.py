@@ -4,7 +4,8 @@ Today is read from the service. A past day is shown from the archive, without a 
 without a scan fails and is never materialized.
 """
 
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
 from datetime import date, datetime
 from typing import Any
 
@@ -37,8 +38,10 @@ def raw_assets(settings: Settings) -> dg.AssetsDefinition:
         context: dg.AssetExecutionContext, home: HomeResource
     ) -> Iterator[dg.MaterializeResult[None]]:
         with home.session() as session:
-            keys = _partition_keys(context)
-            missing = [why for key in keys for why in _read_partition(context, session, key)]
+            days = _connections_by_day(_partition_keys(context))
+            missing = list[str]()
+            for day, connections in sorted(days.items()):
+                missing += _read_day(context, session, day, connections)
         if missing:
             raise failure("\n".join(["Some lists have no scan.", *missing]))
         yield from ()  # what is materialized was logged
@@ -58,20 +61,30 @@ def _spec(stream: Stream) -> dg.AssetSpec:
     )
 
 
-def _read_partition(
-    context: dg.AssetExecutionContext, session: AppSession, key: str
+def _connections_by_day(keys: Collection[str]) -> dict[date, list[str]]:
+    """Return the connections of partitions by their day."""
+    found = defaultdict[date, list[str]](list)
+    for key in keys:
+        connection, _, date_text = key.partition("|")
+        found[date.fromisoformat(date_text)].append(connection)
+    return found
+
+
+def _read_day(
+    context: dg.AssetExecutionContext, session: AppSession, day: date, connections: Collection[str]
 ) -> Iterator[str]:
-    """Materialize each selected stream that has a scan; yield why others have none."""
-    connection, _, date_text = key.partition("|")
-    day = date.fromisoformat(date_text)
+    """Materialize each selected stream that has a scan of a day; yield why others have none.
+
+    The connections are read at the same time.
+    """
     streams = tuple(sorted(each.path[-1] for each in context.selected_asset_keys))
-    request = read_request(connection, streams, context.run.tags)
-    for result in lists_of_day(session, day, request, LoggedProgress()):
+    requests = [read_request(name, streams, context.run.tags) for name in connections]
+    for result in lists_of_day(session, day, requests, LoggedProgress()):
         if result.scan:
             source = "archive" if result.source == "archive" else "service"
             _materialize(context, result.scan, source)
         if why := result.why_missing(day):
-            yield f"{connection}/{result.stream} {day}: {why}"
+            yield f"{result.connection}/{result.stream} {day}: {why}"
 
 
 def _partition_keys(context: dg.AssetExecutionContext) -> list[str]:

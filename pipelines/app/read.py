@@ -43,32 +43,53 @@ logger = logging.getLogger(__name__)
 
 
 def lists_of_day(
-    session: AppSession, day: date, request: ReadRequest, on_progress: OnProgress
+    session: AppSession, day: date, requests: Collection[ReadRequest], on_progress: OnProgress
 ) -> list[StreamResult]:
-    """Return what there is of each requested list that the connection has.
+    """Return what there is of each requested list that its connection has.
 
     Reads the service only if `day` is the current UTC day. Never raises an expected failure, so
     that other days of the same run go on.
     """
-    name = request.connection
+    known = list[ReadRequest]()
+    results = list[StreamResult]()
+    for request in requests:
+        try:
+            request.lists(session)
+        except PartnerSyncError as error:
+            results += _none_read(request, error)
+        else:
+            known.append(request)
+    if day != session.clock.utc_now().date():
+        for request in known:
+            results += _archived(session, request, day)
+        return results
     try:
-        if day == session.clock.utc_now().date():
-            return read_connections(session, [request], on_progress)
-        return [_archived(session, name, each.name, day) for each in request.lists(session)]
+        results += read_connections(session, known, on_progress)
     except PartnerSyncError as error:
-        text, remedy = str(error), error.remedy
-        return [StreamResult(name, each, message=text, remedy=remedy) for each in request.streams]
+        for request in known:
+            results += _none_read(request, error)
+    return results
 
 
-def _archived(session: AppSession, name: str, stream: str, day: date) -> StreamResult:
-    result = StreamResult(name, stream, source="archive", message=NO_SCAN, remedy="")
-    with session.metadata.transaction() as db:
-        row = scans.newest_sealed(db, name, stream, day=day)
-    try:
-        result.scan = session.archive.open_sealed(row) if row else None
-    except PartnerSyncError as error:
-        result.message, result.remedy = str(error), error.remedy
-    return result
+def _none_read(request: ReadRequest, error: PartnerSyncError) -> Iterator[StreamResult]:
+    for stream in request.streams:
+        yield StreamResult(request.connection, stream, message=str(error), remedy=error.remedy)
+
+
+def _archived(session: AppSession, request: ReadRequest, day: date) -> Iterator[StreamResult]:
+    """Yield the newest scan of a day of each requested list."""
+    for stream in request.lists(session):
+        result = StreamResult(
+            request.connection, stream.name, source="archive", message=NO_SCAN, remedy=""
+        )
+        with session.metadata.transaction() as db:
+            row = scans.newest_sealed(db, request.connection, stream.name, day=day)
+        try:
+            result.scan = session.archive.open_sealed(row) if row else None
+        except PartnerSyncError as error:
+            result.message = str(error)
+            result.remedy = error.remedy
+        yield result
 
 
 def read_connections(

@@ -10,10 +10,10 @@ import pytest
 from dagster._core.errors import DagsterUserCodeExecutionError
 
 from assets.keys import CONNECTIONS, PUBLISHED, raw_key
-from assets.raw import SCHEDULED_AT_TAG
+from assets.raw import RANGE_TAGS, SCHEDULED_AT_TAG
 from assets.resources import PROCESS_TAG, HomeResource
 from pipelines.metadata.engine import this_process
-from tests.assets.homes import Site, key
+from tests.assets.homes import STREAMS, Site, key
 from tests.homes import make_home
 
 Status = dg.DagsterRunStatus
@@ -26,7 +26,7 @@ READ, OTHER = frozenset({raw_key("usage")}), frozenset({PUBLISHED})
 
 
 @pytest.mark.long
-def test_a_tick_requests_today_of_each_connection_with_its_time(site: Site, tmp_path: Path) -> None:
+def test_a_tick_requests_today_of_groups_of_connections(site: Site, tmp_path: Path) -> None:
     make_home(site.home.root, site.sandbox, "gamma", skip=["billing"])
     make_home(site.home.root, site.sandbox, "idle", skip=["partners", "usage", "billing"])
     defs, due = site.defs, datetime.now(UTC).replace(microsecond=0) - timedelta(minutes=1)
@@ -38,6 +38,9 @@ def test_a_tick_requests_today_of_each_connection_with_its_time(site: Site, tmp_
             with dg.build_schedule_context(instance, due, repository_def=repository) as context:
                 return defs.resolve_schedule_def("nightly").evaluate_tick(context)
 
+        (whole,) = tick(due).run_requests
+        site.home.settings_file.write_text("connections_at_once = 1\n")
+        defs = site.defs
         requests = {str(each.partition_key): each for each in tick(due).run_requests or ()}
         late = tick(due - timedelta(hours=25))
         says = misspell(site.home.connections_file)
@@ -46,6 +49,9 @@ def test_a_tick_requests_today_of_each_connection_with_its_time(site: Site, tmp_
         assert re.search(says, str(failed.value.user_exception))
         names = instance.get_dynamic_partitions(CONNECTIONS)
         assert sorted(names) == ["acme", "beta", "gamma", "idle"]
+    assert [whole.tags[name] for name in RANGE_TAGS] == [key("acme"), key("gamma")]
+    assert whole.tags[SCHEDULED_AT_TAG] == due.isoformat()
+    assert {asset.path[-1] for asset in whole.asset_selection or ()} == set(STREAMS)
     assert set(requests) == {key(name) for name in ("acme", "beta", "gamma")}
     request = requests[key("gamma")]
     assert request.tags[SCHEDULED_AT_TAG] == due.isoformat()
@@ -102,6 +108,16 @@ def test_publishing_follows_the_last_reading_run_however_it_ended_and_once(
     again = evaluate(site, "publish_after_reads", first.cursor)
     assert (len(first.run_requests or ()), again.run_requests or []) == (launches, [])
     assert ("queued or running: 1." in str(first.skip_message)) == ((Status.STARTED, READ) in runs)
+
+
+def test_runs_that_take_long_do_not_hold_back_the_others_for_ever(site: Site) -> None:
+    add_run(site, Status.SUCCESS, READ)
+    add_run(site, Status.STARTED, READ)
+    assert not evaluate(site, "publish_after_reads").run_requests
+    site.home.settings_file.write_text("publish_minutes = 0.00001\n")
+    first = evaluate(site, "publish_after_reads")
+    assert len(first.run_requests) == 1
+    assert not evaluate(site, "publish_after_reads", first.cursor).run_requests
 
 
 def test_partitions_follow_the_connections_file(site: Site) -> None:

@@ -68,6 +68,16 @@ def test_what_is_not_configured_fails_alone_by_name_without_a_request(site: Site
     assert site.shown(USAGE)[key("gamma")]["source"] == "service"
 
 
+def test_a_group_fails_for_one_connection_after_the_others_were_read(site: Site) -> None:
+    make_home(site.home.root, site.sandbox, "wrong", client_id="nobody")
+    site.instance.add_dynamic_partitions(CONNECTIONS, ["wrong"])
+    text = failure_text(site.run_raw(key("acme"), key("wrong")))
+    assert site.materialized("usage") == site.materialized("billing") == {key("acme"), key("beta")}
+    assert f"wrong/usage {days_ago(0)}" in text
+    assert "acme/" not in text
+    assert "beta/" not in text
+
+
 def test_a_scheduled_run_reads_again_what_was_read_before_its_tick(site: Site) -> None:
     def run(**tags: str) -> object:
         assert site.run_raw(key("acme"), **tags).success
@@ -98,7 +108,7 @@ class MidnightClock(Clock):
 def test_a_scan_that_began_after_midnight_counts_for_the_day_on_which_it_began(home: Home) -> None:
     with open_session(home, clock=MidnightClock()) as session:
         request = ReadRequest("acme", ("partners",))
-        (read,) = lists_of_day(session, days_ago(1), request, LoggedProgress())
+        (read,) = lists_of_day(session, days_ago(1), [request], LoggedProgress())
     assert read.scan
     assert (read.scan.header.day, read.why_missing(days_ago(0))) == (days_ago(0), "")
     why = read.why_missing(days_ago(1))
