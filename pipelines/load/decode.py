@@ -32,6 +32,8 @@ from pipelines.load.values import single_values, to_staged
 
 Integers: TypeAlias = npt.NDArray[np.int64]
 Booleans: TypeAlias = npt.NDArray[np.bool_]
+ExtraValues: TypeAlias = dict[int, dict[FieldPath, Any]]
+"""Values for `_extra`, by row, and by path from the row inwards."""
 # Sorted: the same fields in another order, or beside other records, are the same text.
 extra_text = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode
 
@@ -42,7 +44,7 @@ class TableRows:
 
     `records` are the numbers of their records in the batch. `indexes` are the position of each row
     in its list, and those of the lists around that. `columns` are as staged, `lengths` those of
-    lists; `rests` has what fits none, by row.
+    lists; `extras` has what fits none, by row.
     """
 
     place: Place
@@ -50,15 +52,16 @@ class TableRows:
     indexes: Sequence[Integers] = ()
     columns: dict[str, pa.Array] = field(default_factory=dict)
     lengths: dict[str, pa.Array] = field(default_factory=dict)
-    rests: dict[int, Any] = field(default_factory=dict)
+    extras: dict[int, Any] = field(default_factory=dict)
 
-    def keep(self, row: int, path: FieldPath, value: Any) -> None:
-        """Put a value in the rest of a row, at its place in it."""
-        _put((row, *path[len(self.place.path) :]), value, into=self.rests)
+    def keep_extra(self, row: int, path: FieldPath, value: Any) -> None:
+        """Put a value in `_extra` of a row, at its place in it."""
+        path_in_row = path[len(self.place.path) :]
+        _put((row, *path_in_row), value, into=self.extras)
 
     def count(self) -> int:
-        """Count the values in columns and rests."""
-        count = count_values(list(self.rests.values()))
+        """Count the values in columns and in `_extra`."""
+        count = count_values(list(self.extras.values()))
         for array in self.columns.values():
             values = single_values(array)
             count += len(values) - values.null_count
@@ -71,10 +74,10 @@ class TableRows:
         if self.place.path:
             columns = {"_position": columns["_position"], "_parent_key": columns["_key"]}
             columns |= dict(zip(self.place.indexes, self.indexes, strict=True))
-        if self.rests:
+        if self.extras:
             texts: list[str | None] = [None] * len(self.records)
-            for row, rest in self.rests.items():
-                texts[row] = extra_text(_with_numbers_as_text(rest))
+            for row, extra in self.extras.items():
+                texts[row] = extra_text(_with_numbers_as_text(extra))
             columns["_extra"] = pa.array(texts, pa.string())
         columns |= self.lengths
         columns |= self.columns
@@ -85,13 +88,13 @@ class TableRows:
 class Batch:
     """Some records of a scan, decoded together. The schema grows with what they hold.
 
-    `left` counts by path the values that have no column, `members` those of all objects. All values
-    of one path become a column at once: loops over single values are in C (`map`, `chain`), or run
-    only where values of several types stand at one path.
+    `without_column` counts values by path, `members` those of all objects. All values of one path
+    become a column at once: loops over single values are in C (`map`, `chain`), or run only where
+    values of several types stand at one path.
     """
 
     schema: Schema
-    left: Counter[FieldPath] = field(default_factory=Counter)
+    without_column: Counter[FieldPath] = field(default_factory=Counter)
     tables: list[TableRows] = field(default_factory=list)
     members: int = 0
     _values: int = 0
@@ -128,7 +131,7 @@ class Batch:
             self._add(rows, (*path, name), values)
 
     def _add(self, rows: TableRows, path: FieldPath, values: Sequence[Any]) -> None:
-        """Add the values at a path; what does not fit goes to the rest of its row."""
+        """Add the values at a path; what does not fit goes to `_extra` of its row."""
         place = self.schema.place(path, values)
         types = _count_types(values)
         self._values += _count_scalars(types)
@@ -144,7 +147,7 @@ class Batch:
             self._note_shapes(place, values, types)
         if np.count_nonzero(fits) + types[NoneType] < len(values):
             for row in np.flatnonzero(~fits).tolist():
-                self._add_left(rows, row, path, values[row])
+                self._add_extra(rows, row, path, values[row])
 
     def _add_containers(self, rows: TableRows, place: Place, values: Sequence[Any]) -> Booleans:
         """Add the objects or lists of a place; return which values are such, and fit."""
@@ -199,7 +202,7 @@ class Batch:
         items = [*chain(*lists)]
         item = self.schema.place((*place.path, None), items)
         if item is None:
-            # Without a column for its items, a list is left as a whole.
+            # Without a column for its items, a list goes to `_extra` as a whole.
             owners = np.repeat(np.arange(len(lists)), lengths)
             fits[owners[[value is not None for value in items]]] = False
         elif item.kind is Kind.OBJECT:
@@ -253,31 +256,31 @@ class Batch:
             self.members -= 2 * len(items)
         return _are_of_type(dict, values)
 
-    def _add_left(self, rows: TableRows, row: int, path: FieldPath, value: Any) -> None:
-        """Put a value without a column in the rest of its row, unless it is discarded."""
+    def _add_extra(self, rows: TableRows, row: int, path: FieldPath, value: Any) -> None:
+        """Put a value without a column in `_extra` of its row, unless it is discarded."""
         is_container = type(value) in CONTAINERS
         if is_container:
             self.members += count_members([value], self._levels_below(path))
         if not has_value(value):
             return
         count = count_values(value)
-        self.left[path] += max(count, 1)
+        self.without_column[path] += max(count, 1)
         # `_add` has counted a scalar already.
         if not is_container:
             self._values -= 1
         if not self.schema.discards(path):
             self._values += count
-            rows.keep(row, path, value)
+            rows.keep_extra(row, path, value)
 
 
-def add_to_extras(extras: pa.Array, left: dict[int, dict[FieldPath, Any]]) -> pa.Array:
-    """Return the texts of `_extra` with more values, by row and by path from the row inwards."""
+def add_to_extras(extras: pa.Array, added: ExtraValues) -> pa.Array:
+    """Return the texts of `_extra` with more values."""
     texts = extras.to_pylist()
-    for row, values in left.items():
-        rest: dict[Any, Any] = json.loads(texts[row]) if texts[row] else {}
+    for row, values in added.items():
+        extra: dict[Any, Any] = json.loads(texts[row]) if texts[row] else {}
         for path, value in values.items():
-            _put(path, value, into=rest)
-        texts[row] = extra_text(rest)
+            _put(path, value, into=extra)
+        texts[row] = extra_text(extra)
     return pa.array(texts, pa.string())
 
 

@@ -225,8 +225,8 @@ def _notes_of_values(stage: Stage) -> Iterator[_Note]:
     def as_text(counted: tuple[FieldPath, int]) -> str:
         return json_path(counted[0])
 
-    left = stage.left + stage.lost
-    for path, count in sorted(left.items(), key=as_text):
+    not_in_columns = stage.without_column + stage.lost
+    for path, count in sorted(not_in_columns.items(), key=as_text):
         code = "values_discarded" if stage.schema.discards(path) else "values_in_extra"
         yield _Note(code, printable(json_path(path)), {"count": count})
     for path, count in stage.rounded.items():

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from pipelines.config.types import DeclaredType
 from pipelines.core.text import quote_identifier
-from pipelines.load.decode import add_to_extras, extra_text
+from pipelines.load.decode import ExtraValues, add_to_extras, extra_text
 from pipelines.load.observe import observe
 from pipelines.load.paths import FieldPath, field_of
 from pipelines.load.place import DECLARED_KINDS, SCALARS, Kind, Place
@@ -242,7 +242,7 @@ class _HistoryRows:
         """Return rows as they are to be written. Of `others`, NULL: the column stays as it is."""
         columns = {"_number": batch.column("_number")}
         extras = _read_extras(batch)
-        left = dict[int, dict[FieldPath, Any]]()
+        added: ExtraValues = {}
         for place in self._places:
             # Nobody has looked at all of these values, so none may be stored by a cast alone.
             careful = place.copy()
@@ -250,15 +250,15 @@ class _HistoryRows:
             stored = to_stored(careful, self._staged(place, batch, extras))
             columns |= stored.arrays
             path = place.path_in_row
-            for row, value in stored.left():
-                left.setdefault(row, {})[path] = value
+            for row, value in stored.for_extra():
+                added.setdefault(row, {})[path] = value
             for extra in extras.values():
                 _remove_single(extra, path)
         texts: list[str | None] = [None] * len(batch)
         for row, extra in extras.items():
             if extra:
                 texts[row] = extra_text(extra)
-        columns["_extra"] = add_to_extras(pa.array(texts, pa.string()), left)
+        columns["_extra"] = add_to_extras(pa.array(texts, pa.string()), added)
         return pa.table(columns)
 
     def _write(self, rows: pa.Table) -> None:

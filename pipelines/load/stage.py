@@ -20,7 +20,7 @@ from pipelines.archive.scan_file import SealedScan
 from pipelines.core import stop
 from pipelines.core.completeness import Ranges
 from pipelines.core.key import key_fields
-from pipelines.load.decode import Batch, TableRows, add_to_extras
+from pipelines.load.decode import Batch, ExtraValues, TableRows, add_to_extras
 from pipelines.load.paths import FieldPath
 from pipelines.load.place import Place
 from pipelines.load.records import (
@@ -63,8 +63,8 @@ INDEX = pa.schema(
 class Stage:
     """The rows of one scan, compared with the digests of the rows that are current.
 
-    `current` is sorted; `is_seen` says which of it the scan has. The rows are in `file`. `left`
-    counts by path the values that have no column; `lost` and `rounded` those that their column does
+    `current` is sorted; `is_seen` says which of it the scan has. The rows are in `file`.
+    `without_column` counts values by path; `lost` and `rounded` count those that their column does
     not take, or not exactly. `requests` are rows of meta.requests. With `has_new_key`, no row is
     current: what is loaded has other keys.
     """
@@ -75,7 +75,7 @@ class Stage:
     file: IO[bytes]
     has_new_key: bool
     quarantined: list[RawRecord] = field(default_factory=list)
-    left: Counter[FieldPath] = field(default_factory=Counter)
+    without_column: Counter[FieldPath] = field(default_factory=Counter)
     lost: Counter[FieldPath] = field(default_factory=Counter)
     rounded: Counter[FieldPath] = field(default_factory=Counter)
     requests: list[dict[str, Any]] = field(default_factory=list)
@@ -193,7 +193,7 @@ class Stage:
             del self.quarantined[quarantined_before:]
             batch = Batch(self.schema)
             staged = self._add(batch, group, [*map(read_record, raws)])
-        self.left.update(batch.left)
+        self.without_column.update(batch.without_column)
         index = _index_of(staged, first_position=self.rows)
         self._index.append(index)
         for rows in batch.tables:
@@ -306,7 +306,7 @@ def store_rows(
     Counts by path the values that their column does not take, or not exactly.
     """
     columns: dict[str, pa.Array] = {}
-    left: dict[int, dict[FieldPath, Any]] = {}
+    added: ExtraValues = {}
     for name, array in zip(rows.schema.names, rows.columns, strict=True):
         place = places.get(name)
         if place is None:
@@ -317,9 +317,9 @@ def store_rows(
         lost[place.path] += len(stored.lost)
         rounded[place.path] += len(stored.rounded)
         path = place.path_in_row
-        for row, value in stored.left():
-            left.setdefault(row, {})[path] = value
-    if left:
+        for row, value in stored.for_extra():
+            added.setdefault(row, {})[path] = value
+    if added:
         extras = columns.get("_extra", pa.nulls(len(rows), pa.string()))
-        columns["_extra"] = add_to_extras(extras, left)
+        columns["_extra"] = add_to_extras(extras, added)
     return columns

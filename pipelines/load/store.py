@@ -3,7 +3,7 @@
 Here: whole columns, by a cast of Arrow where all values are spelled as usual. Not here: values one
 by one (`cells.py`).
 
-A value that the column cannot say is left for `_extra`, as it was sent: *lost*, if the column is
+A value that the column cannot say goes to `_extra`, as it was sent: *lost*, if the column is
 NULL then, or *rounded*, if the column has the nearest value.
 """
 
@@ -40,7 +40,7 @@ class StoredColumns:
     lost: dict[int, Any] = field(default_factory=dict)
     rounded: dict[int, Any] = field(default_factory=dict)
 
-    def left(self) -> Iterator[tuple[int, Any]]:
+    def for_extra(self) -> Iterator[tuple[int, Any]]:
         """Yield the values that go to `_extra`, by row."""
         yield from self.lost.items()
         yield from self.rounded.items()
@@ -167,7 +167,7 @@ def _replace(place: Place, stored: StoredColumns, cells: dict[int, Cell]) -> Non
 
 
 def _store_lists(place: Place, staged: pa.Array) -> StoredColumns:
-    """Store lists of values. A list with a value that does not fit is left as a whole."""
+    """Store lists of values. A list with a value that does not fit goes to `_extra` as a whole."""
     lengths = pc.fill_null(pc.list_value_length(staged), 0).to_numpy(zero_copy_only=False)
     ends = np.cumsum([0, *lengths])
     items = staged.flatten()
