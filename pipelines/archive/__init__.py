@@ -1,4 +1,7 @@
 """Here: scan files: every request and answer of one scan, compressed, with a digest for each line.
 
 Not here: when a scan is read (extract) or which are loaded (publish).
+
+`scan_file.py` has the files, `lines.py` the format of a line, `records.py` cuts the records out of
+an answer, `envelope.py` reads what is around them.
 """

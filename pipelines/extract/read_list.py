@@ -28,7 +28,7 @@ EMPTY_PAGES = 3
 MOST_PASSES_IN_VAIN = 6
 # Attempts to read the length of a list, and to read behind an end that is denied.
 TRIES = 3
-# Passes after which the length is read in any case. Without it, reading has no end.
+# Passes after which the length is read in any case. If no answer shows it then, reading stops.
 PASSES_WITHOUT_LENGTH = 3
 
 

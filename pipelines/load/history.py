@@ -127,7 +127,7 @@ class History:
             self._run(CREATE_CHILDREN if table.path else CREATE_ROWS, table, indexes=indexes)
             is_changed = self._prepare_columns(table)
             has_columns = bool(self.schema.column_names(table.table))
-            # A table without columns of data, such as that of empty objects, needs its views, too.
+            # A table without columns of data needs its views, too.
             if is_changed or not has_columns:
                 create_views(self.target.db, self.schema, table)
 
