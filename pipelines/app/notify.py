@@ -15,7 +15,6 @@ from pipelines.app.session import AppSession
 from pipelines.core.alike import About, said_once
 from pipelines.core.finding import Severity
 from pipelines.core.text import printable
-from pipelines.finance.doubt import sentences
 from pipelines.finance.reports.queries import Figures
 from pipelines.finance.reports.verdicts import judge
 from pipelines.metadata.findings import due_findings, open_severities
@@ -83,7 +82,7 @@ def send_test(session: AppSession) -> list[Row]:
 def notify_summary(session: AppSession, figures: Figures) -> None:
     """Send the totals of a version. A failure to send is recorded, and a check finds it."""
     verdicts = judge(figures)
-    lines = sentences(verdicts.doubts)
+    lines = verdicts.why_not_proven()
     for each in verdicts.totals():
         each["currency"] = each["currency"] or "No currency"
         lines.append(SUMMARY.format(**each))

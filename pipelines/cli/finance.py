@@ -24,7 +24,7 @@ from pipelines.cli.terminal import (
 from pipelines.core.errors import ConfigurationError, ExitCode
 from pipelines.core.person import user_name
 from pipelines.core.text import counted
-from pipelines.finance.doubt import NOT_MAPPED, as_json, sentences
+from pipelines.finance.doubt import NOT_MAPPED, as_json
 
 Month = Annotated[datetime, Argument(formats=["%Y-%m"], help="Month, such as 2026-09.")]
 CLOSES = (
@@ -214,7 +214,7 @@ def report(
         "covered": covered,
         "verdict": verdicts.as_json(),
     }
-    for text in sentences(verdicts.doubts):
+    for text in verdicts.why_not_proven():
         line(text, style="yellow")
     if verdicts.problem:
         line(f"Usage is not compared with billing. {verdicts.problem}", style="yellow")

@@ -83,6 +83,8 @@ def close_month(session: Stores, month: date, preparer: str, reviewer: str, note
                 raise ConfigurationError(f"{text} Nothing was written.", remedy)
             folder = _copy(session, close, db, mapping)
             still_open = _still_open(db, month)
+        # The copy is whole before its close is recorded. After a kill in between, the same command
+        # finds the copy.
         with session.metadata.transaction() as rows:
             rows.add(close)
     return (

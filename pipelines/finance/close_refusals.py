@@ -91,7 +91,7 @@ def prepare_month(session: Stores, month: date) -> Row:
 
 def basis_of(lists: Iterable[Row]) -> str:
     """Return which lists rest on one reading, as a sentence; empty if none does."""
-    one = [f"{each['connection']}/{each['stream']}" for each in lists if each["one_reading"]]
+    one = [f"{row['connection']}/{row['stream']}" for row in lists if row["one_reading"]]
     if not one:
         return ""
     return (
@@ -107,7 +107,8 @@ def find_refusals(
     reason = _not_evaluated(db)
     if reason:
         yield f"summary is not evaluated: {reason}", REMEDY
-        return  # nothing else can be told
+        # Nothing else can be told without totals.
+        return
     create_rows(db)
     yield from _closed(session, month, db)
     if why_outdated(session):

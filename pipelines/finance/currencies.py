@@ -51,8 +51,8 @@ def code_of(value: str) -> str:
 def minor_unit_of(code: str) -> str:
     """Return the SQL expression of the smallest amount of a currency, of type DECIMAL(5,4)."""
     codes_of: dict[int, list[str]] = {}
-    for each, digits in DIGITS.items():
-        codes_of.setdefault(digits, []).append(each)
+    for known_code, digits in DIGITS.items():
+        codes_of.setdefault(digits, []).append(known_code)
     cases = []
     for digits, codes in codes_of.items():
         unit = Decimal(1).scaleb(-digits)

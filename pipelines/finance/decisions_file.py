@@ -18,7 +18,8 @@ import pandas as pd
 from pipelines.core.errors import ConfigurationError
 from pipelines.core.text import decode_text, printable
 
-CODE_PAGE: Final = "cp1252"  # of Western Europe; it reads nearly any byte
+# Of Western Europe; it reads nearly any byte.
+CODE_PAGE: Final = "cp1252"
 AS_TEXT: Final[dict[str, Any]] = {"header": None, "dtype": str, "keep_default_na": False}
 AS_CSV: Final[dict[str, Any]] = {
     "sep": None,  # found in the first row
@@ -81,4 +82,5 @@ def _text(file: Path) -> str:
         text = decode_text(data)
     except UnicodeDecodeError:
         text = data.decode(CODE_PAGE)
-    return re.sub(r"\Asep=.\r?\n", "", text)  # how some files tell Excel what separates fields
+    # Some files tell Excel in their first line what separates fields.
+    return re.sub(r"\Asep=.\r?\n", "", text)

@@ -27,10 +27,12 @@ def of_another_version(books: int, version: int, made_at: datetime | None) -> st
 
 def sentences(doubts: Iterable[Doubt]) -> list[str]:
     """Return doubts as sentences, each with what cures it."""
-    return [f"Not known: {each.message} {each.remedy}".strip() for each in doubts]
+    return [f"Not known: {doubt.message} {doubt.remedy}".strip() for doubt in doubts]
 
 
 def as_json(doubts: Iterable[Doubt], notes: Iterable[Doubt]) -> dict[str, Any]:
     """Return doubts and notes as `--json` has them."""
-    not_known = [{"message": each.message, "remedy": each.remedy} for each in doubts]
-    return {"not_known": not_known, "notes": [each.message for each in notes]}
+    return {
+        "not_known": [{"message": doubt.message, "remedy": doubt.remedy} for doubt in doubts],
+        "notes": [note.message for note in notes],
+    }

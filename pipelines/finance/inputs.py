@@ -17,7 +17,8 @@ from pipelines.metadata.tables import Close
 from pipelines.publish.stores import Stores
 from pipelines.warehouse.books import FORMAT
 
-RULES_OF: Final = 3  # grows with what reconciliation concludes: books are then made again
+# Grows where reconciliation concludes other things of the same rows: books are then made again.
+RULES_OF: Final = 3
 
 
 def read_inputs(stores: Stores) -> Inputs:

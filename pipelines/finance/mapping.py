@@ -21,7 +21,8 @@ FIELD_PATH = r"^[^.\[\]]+(\[\])?(\.[^.\[\]]+(\[\])?)*$"
 Role = Annotated[str, Field(pattern=FIELD_PATH)] | None
 Unit = Literal["major", "minor"]
 REMEDY = "Run `partner-sync mapping propose`, then `partner-sync mapping accept`."
-NO_STATUS = "no status"  # of a bill without one, as a value of other_statuses
+# Of a bill without a status, as a value of other_statuses.
+NO_STATUS = "no status"
 # Words in the values of status and kind, in any case.
 UNCOUNTED_WORDS = "void|draft|cancel|delete|pending|reject|reverse"
 CREDIT_WORDS = "credit|refund"

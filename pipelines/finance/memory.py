@@ -27,7 +27,8 @@ TABLES: Final[dict[str, type[BreakRow] | type[CorrectionRow]]] = {
     "breaks": BreakRow,
     "corrections": CorrectionRow,
 }
-OWN: Final = {"number_of_row", "version", "undone_at"}  # of a row, not of what it remembers
+# Columns of a row itself, not of what it remembers.
+OWN: Final = {"number_of_row", "version", "undone_at"}
 ARROW: Final = {
     "month": pa.date32(),
     "posted_to": pa.date32(),
@@ -137,7 +138,8 @@ def read(stores: Stores) -> tuple[dict[str, pa.Table], datetime | None]:
 def _columns(name: str) -> list[Any]:
     table = TABLES[name]
     hidden = set(OWN)
-    if table is BreakRow:  # of corrections, `number` is that of the close
+    # Of corrections, `number` is that of the close.
+    if table is BreakRow:
         hidden.add("number")
     return [column for column in table.__table__.columns if column.name not in hidden]
 

@@ -19,7 +19,8 @@ from pipelines.warehouse.duckdb_file import Row
 
 LONGEST_COMMENT: Final = 1_000
 WITHOUT_FIELD: Final = ("partners.", "usage.amount_unit", "billing.amount_unit")
-OTHER_VALUES: Final = ("billing.other_statuses", "billing.other_kinds")  # may well be none
+# Lists of values that may well be empty.
+OTHER_VALUES: Final = ("billing.other_statuses", "billing.other_kinds")
 HEAD: Final = """\
 # Fields that have a role in reconciliation. Written by `partner-sync mapping accept` from version
 # {version}. After editing it, run `partner-sync reconcile`. Rules that need a role without a field
@@ -40,7 +41,8 @@ def propose(session: Stores) -> list[Row]:
     for role, (field, evidence) in proposals.items():
         value = _value(current, role)
         problem = ""
-        if role in mapping.fields() and value != _value(Mapping(), role):  # a person set it
+        # A field that a person set. The fields of partners are documented, so they are no problem.
+        if role in mapping.fields() and value != _value(Mapping(), role):
             side = role.partition(".")[0]
             fields = [column.path for column in columns if column.stream == side]
             problem = _problem(role, value, fields)

@@ -29,7 +29,7 @@ SELECT rules.evaluated, rules.reason
 FROM reconciliation.rules AS rules
 WHERE rules.rule = $table
 """
-# What options can be, each in its column.
+# What options can be, each in its column. What is given comes first, then what contains it.
 POSSIBLE: Final = """
 WITH known AS (
     SELECT unnest([partners.partner, partners.name]) AS partner

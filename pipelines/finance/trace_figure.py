@@ -94,18 +94,28 @@ class RawAmounts:
         """Return the amount that a record has. Raises UnusableRecord, which says why not."""
         if isinstance(record, UnusableRecord):
             raise record
-        record_id = row["id"] or ""
-        line = ""
         is_bill = row["stream"] == "billing"
-        sent_id = self._at(record, f"{row['stream']}.id")
-        if is_bill and str(sent_id) != record_id and "#" in record_id:  # a line, not the bill
-            record_id, _, line = record_id.rpartition("#")
-        if record_id and type(sent_id) in {str, int} and str(sent_id) != record_id:
-            raise UnusableRecord("The scan file has another record in its place.")
+        line = self._line(row, record)
         amount = self._of_bill(record, line) if is_bill else self._of_usage(record)
         if amount and getattr(self.mapping, row["stream"]).amount_unit == "minor":
             return amount.scaleb(-digits_of(row["currency"]))
         return amount
+
+    def _line(self, row: Row, record: Record) -> str:
+        """Return which line of a bill a row is; empty for usage, and for a bill without lines.
+
+        Raises UnusableRecord if the record is another one.
+        """
+        row_id = row["id"] or ""
+        sent_id = self._at(record, f"{row['stream']}.id")
+        line = ""
+        # The identifier of a line is bill#line. That of a bill may have a # as well.
+        if row["stream"] == "billing" and str(sent_id) != row_id and "#" in row_id:
+            row_id, _, line = row_id.rpartition("#")
+        is_identifier = type(sent_id) in {str, int}
+        if row_id and is_identifier and str(sent_id) != row_id:
+            raise UnusableRecord("The scan file has another record in its place.")
+        return line
 
     def _of_usage(self, record: Record) -> Decimal | None:
         return _number(self._at(record, "usage.amount"))
@@ -178,17 +188,14 @@ def _traced(session: Stores, version: Version, amounts: RawAmounts, figure_rows:
     scans = defaultdict[ScanName, list[Row]](list)
     for row in rows:
         scans[row["connection"], row["stream"], row["scan_id"]].append(row)
-    sums = []
+    # A sum may have more digits than Python's default context keeps.
     with localcontext(EXACT):
         for scan, of_scan in scans.items():
             _read_scan(session, amounts, scan, of_scan)
-        for figure, of_figure in groupby(figure_rows, _figure):
-            compared = _compare(figure, [row for row in of_figure if row["scan_id"]])
-            if compared is not None:
-                sums.append(compared)
+        sums = _sums(figure_rows)
     for row in rows:
         del row["published"]
-    is_same = all(compared["same"] for compared in sums)
+    is_same = all(figure["same"] for figure in sums)
     is_old = not is_same and bool(why_outdated(session))
     return {
         "version": version.number,
@@ -197,6 +204,16 @@ def _traced(session: Stores, version: Version, amounts: RawAmounts, figure_rows:
         "same": is_same,
         "problem": OUTDATED if is_old else "",
     }
+
+
+def _sums(figure_rows: list[Row]) -> list[Row]:
+    """Return each published figure with the sum of its raw amounts, where there is either."""
+    sums = []
+    for figure, of_figure in groupby(figure_rows, _figure):
+        compared = _compare(figure, [row for row in of_figure if row["scan_id"]])
+        if compared is not None:
+            sums.append(compared)
+    return sums
 
 
 def _figure(row: Row) -> Row:

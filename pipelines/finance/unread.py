@@ -57,14 +57,16 @@ DECLARE: Final = (
     "`[streams.{side}.types]`. Then run `partner-sync versions rebuild`. Otherwise ask the service."
 )
 MAP: Final = "Ask the service, or correct {role} in mapping.toml and run `partner-sync reconcile`."
-TYPES: Final = {  # that a value may have, by its role; a period may also be an epoch
+# Types that a value may have, by its role. A period may also be an epoch: EPOCHS has the types by
+# the number of digits.
+TYPES: Final = {
     "amount": '"decimal"',
     "quantity": '"decimal"',
     "line_amount": '"decimal"',
     "line_quantity": '"decimal"',
     "period": '{type = "time", format = "%m/%d/%Y %H:%M", zone = "UTC"}',
 }
-EPOCHS: Final = {10: '"epoch_seconds"', 13: '"epoch_milliseconds"'}  # by the number of digits
+EPOCHS: Final = {10: '"epoch_seconds"', 13: '"epoch_milliseconds"'}
 
 
 def read_unread(db: duckdb.DuckDBPyConnection) -> list[Doubt]:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from itertools import product
 from typing import Any
@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipelines.app.notify import notify_summary
 from pipelines.checks.published import read_published as read_checked
 from pipelines.finance.close import close_month
 from pipelines.finance.doubt import Doubt
@@ -19,6 +20,7 @@ from pipelines.finance.reports.amounts import EXACT, add_up
 from pipelines.finance.reports.month_verdicts import Answer, MonthVerdict, SignOff
 from pipelines.finance.reports.queries import QUERIES, Figures, in_order, read_figures, read_query
 from pipelines.finance.reports.verdicts import judge
+from pipelines.metadata.tables import Notification
 from pipelines.warehouse.books import BooksFolder
 from pipelines.warehouse.duckdb_file import Row
 from tests.cli.conftest import Cli
@@ -181,6 +183,9 @@ def test_the_answer_for_the_version() -> None:
         assert judge(figures).answer is answer
     assert judge(made("Nothing is mapped.", [doubt])).doubts == ()
     assert judge(made(proofs=partial)).not_complete == ("a/usage",)
+    (reason,) = judge(made(proofs=partial)).why_not_proven()
+    assert reason.startswith("a/usage is not proven complete.")
+    assert judge(made("Nothing is mapped.", [doubt], proofs=partial)).why_not_proven() == []
     verdicts = judge(made(open_breaks=[found("B1"), found("B2")], severities=severities))
     assert (verdicts.open_breaks, verdicts.partners) == (2, 1)
     assert verdicts.severities == {"high": 2}
@@ -264,7 +269,18 @@ def check_the_same_is_said_everywhere(stores: Stores) -> None:
     for month in verdicts.months:
         assert SAYS[month.answer].format(month.open_breaks) in text
         months.append({"answer": month.answer.value, "open_breaks": month.open_breaks})
+    notify_summary(stores.changed(notify_summary=("NO_SUCH_VARIABLE",)), read_published(stores))
+    with stores.metadata.transaction() as db:
+        notified = db.query(Notification).order_by(Notification.sent_at.desc()).first()
+        assert notified is not None
+        lines = notified.text.splitlines()
+    stores.clock.now += timedelta(hours=1)
+    printed = " ".join(Cli(stores.home)("report").stdout.split())
+    for reason in verdicts.why_not_proven():
+        assert reason in lines
+        assert reason in printed
     said = Cli(stores.home).json("report")["verdict"]
+    assert said["not_complete"] == [*verdicts.not_complete]
     assert said["answer"] == verdicts.answer.value
     assert said["open_breaks"] == sum(each["open_breaks"] for each in months)
     assert [{name: each[name] for name in months[0]} for each in said["months"]] == months

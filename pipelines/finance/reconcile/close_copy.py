@@ -66,7 +66,8 @@ def write_copy(db: duckdb.DuckDBPyConnection, close: Close, folder: Path, mappin
             sync_file(file)
         sync_file(part)
         durable_rename(part, folder)
-        for parent in folder.parents[1:3]:  # in which folders may be new
+        # The folders of the month and of all closes may be new, so their own entries are synced.
+        for parent in folder.parents[1:3]:
             sync_file(parent)
     except (duckdb.Error, OSError) as error:
         if is_memory_refused(error):
@@ -84,7 +85,8 @@ def write_copy(db: duckdb.DuckDBPyConnection, close: Close, folder: Path, mappin
 
 def _copy_tables(db: duckdb.DuckDBPyConnection, close: Close, folder: Path) -> None:
     """Write the rows of a month, a file for each table."""
-    db.execute("SET preserve_insertion_order = false")  # needs less memory
+    # Rows keep no order in a copy: to keep one, DuckDB needs more memory.
+    db.execute("SET preserve_insertion_order = false")
     for table, column in COPIED.items():
         stop.raise_if_requested()
         file = folder / f"{table.partition('.')[2]}.parquet"
@@ -120,7 +122,8 @@ def adopt_copy(folder: Path, close: Close) -> bool:
     digest = _sha256(folder / MANIFEST)
     try:
         manifest = json.loads((folder / MANIFEST).read_bytes())
-    except (OSError, ValueError):  # of another close, which nobody knows
+    except (OSError, ValueError):
+        # Of another close, which nobody knows.
         return False
     _require_known_format(folder, manifest)
     wanted = _stated(close)

@@ -16,10 +16,13 @@ from pipelines.finance.currencies import CODES, SPACES, minor_unit, read_code
 from pipelines.finance.mapping import FIELD_PATH
 from pipelines.finance.reconcile.roles import DAY, FieldColumn, read_columns
 
-MAPPABLE: Final = re.compile(rf"(?!.*\[\].*\[\]){FIELD_PATH}").match  # lists in lists are no lines
+# A field of a list in a list is none of a line.
+MAPPABLE: Final = re.compile(rf"(?!.*\[\].*\[\]){FIELD_PATH}").match
 LABELS: Final = ("VARCHAR", "BIGINT")
-FEW: Final = 20  # different values that a status or kind has at most
-SOME: Final = 0.5  # of values that differ: what counts from 1 in every record refers to nothing
+# Different values that a status or kind has at most.
+FEW: Final = 20
+# A share of values that differ: what counts from 1 in every record refers to nothing.
+SOME: Final = 0.5
 FEWEST_ROWS: Final = 5  # that show a product
 COUNTED: Final = 5  # numbers that COUNTS has for each column
 BILLED_USAGE_ROLES: Final = (
@@ -29,7 +32,8 @@ TOTALS_ROLES: Final = (
     "usage.partner", "usage.currency", "usage.amount", "billing.partner", "billing.currency",
     "billing.amount",
 )  # fmt: skip
-EXACT_DIGITS: Final = 100  # the product of two decimals has 76
+# The product of two decimals of 38 digits has 76.
+EXACT_DIGITS: Final = 100
 KEYS: Final = """
 SELECT loads.stream, max_by(loads.key, loads.valid_time) FROM meta.loads AS loads GROUP BY ALL
 """
@@ -345,7 +349,8 @@ def _shares(
         "codes": Share(codes, values),
         "times": Share(times, values),
         "few": Share(values if is_few else 0, values),
-        "different": Share(min(distinct * connections, values), values),  # about
+        # About: DuckDB estimates how many differ, and each connection may have all of them.
+        "different": Share(min(distinct * connections, values), values),
     }
 
 

@@ -4,8 +4,9 @@ from typing import Final
 
 from pipelines.finance.reconcile.roles import NUMBERS, FieldColumn, words
 
-UNNAMED = 1_000.0  # rank of a name that says nothing
-NAMES: Final = {  # usual ones, the likeliest first; a field's name has all words of one
+UNNAMED: Final = 1_000.0  # rank of a name that says nothing
+# Usual names, the likeliest first. A field's name has all words of one of them, in any order.
+NAMES: Final = {
     "id": "usage id, billing id, bill id, invoice id, document id, document no, record id, id",
     "partner": "partner id, partner, reseller, distributor, account",
     "organization": "organization, organisation, org, customer, merchant, tenant, account",
@@ -24,8 +25,10 @@ NAMES: Final = {  # usual ones, the likeliest first; a field's name has all word
     "kind": "kind, document type, bill type, invoice type, type",
     "usage": "usage id, usage, record id, event id",
 }
-OTHERS: Final = {"tax", "vat", "discount", "due", "payable", "expiry"}  # have no role
-IDENTIFIERS: Final = {  # last words of names whose numbers are no amounts
+# Words of fields that have no role, though other words of their names fit one: taxAmount.
+OTHERS: Final = {"tax", "vat", "discount", "due", "payable", "expiry"}
+# Last words of names whose numbers are no amounts.
+IDENTIFIERS: Final = {
     "account", "center", "centre", "code", "id", "key", "no", "number", "ref", "reference",
 }  # fmt: skip
 

@@ -147,7 +147,8 @@ class View(NamedTuple):
 
 VIEWS: Final = {
     "partners": View("partners", PARTNERS),
-    "used": View("usage", USED, "coalesce(parts.id, concat('?', parts._key))"),  # an id may lack
+    # A record without an id belongs to no line, and to no other record without one.
+    "used": View("usage", USED, "coalesce(parts.id, concat('?', parts._key))"),
     "bills": View("billing", BILLS),
     "billed": View("billing", BILLED, "parts.reference"),
 }
@@ -266,7 +267,8 @@ class Sides:
         if f"{side}.id" not in self.columns:
             names["id"] = "record._key"
         elif side == "billing":
-            names["id"] = f"coalesce({names['id']}, record._key)"  # to name it in breaks
+            # Breaks name a bill, also one without an identifier.
+            names["id"] = f"coalesce({names['id']}, record._key)"
         return names
 
     def _table_of_lines(self) -> str:

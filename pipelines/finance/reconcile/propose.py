@@ -22,8 +22,10 @@ from pipelines.finance.reconcile.units import AMOUNTS, find_units
 SURE: Final = 0.9  # a share that shows a role alone
 NAMED: Final = 0.5  # a share that shows a role together with a name
 CLOSE: Final = 0.02  # shares that differ by less are equally good
-WIDTH: Final = 12  # numbers of a table that are multiplied; all combinations of three are
-KINDS: Final = {  # of fields, with what their values show
+# Numbers of a table that are multiplied: all combinations of three are.
+WIDTH: Final = 12
+# Kinds of fields, with what their values show.
+KINDS: Final = {
     "codes": "values are ISO 4217 codes",
     "few": f"rows have one of at most {FEW} values",
     "times": "values are dates, times or months",
@@ -48,7 +50,8 @@ NAMED_ROLES: Final = {
     "billing.number": "labels",
     "billing.line_plan": "labels",
 }
-AGREE: Final = {  # whose values are those of the other side
+# Roles whose values are those of the other side.
+AGREE: Final = {
     "billing.organization": "usage.organization",
     "billing.line_plan": "usage.plan",
 }
@@ -289,7 +292,8 @@ class _Search:
             for at, role in enumerate(roles):
                 shares = {columns[at]: share for columns, share in products.items()}
                 self._choose(role, shares, meaning)
-        for role in (price, amount, quantity):  # unitPrice is a price, no quantity of units
+        # In this order: unitPrice is a price, and no quantity of units.
+        for role in (price, amount, quantity):
             if role not in self.proposals:
                 self._choose_by("numbers", role, f"; no product confirms it{only}")
 
@@ -315,7 +319,7 @@ class _Search:
         used, billed = (self._possible_amounts(role) for role in sides)
         shares = self._evidence.agreeing((key, used), (reference, billed))
         good = {columns: share for columns, share in shares.items() if share.value >= SURE}
-        best = _best(good, len)  # all of them are equally well named: not at all
+        best = _best(good, len)  # the order is the same for all: none of them has a name
         if not best:
             return
         for at, role in enumerate(sides):

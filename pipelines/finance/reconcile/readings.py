@@ -41,12 +41,11 @@ SAME: Final = (
     {"partners.id", "usage.partner", "billing.partner"},
 )
 # A column of text has objects and lists as JSON text. Few texts need the second look.
-IS_JSON: Final = "left({0}, 1) IN ('{{', '[') AND json_valid({0})"
-HAS_JSON: Final = "SELECT coalesce(bool_or({2}), false) FROM history.{1} AS {0}"
-PLAIN: Final = "rtrim(rtrim({0}, '0'), '.')"
-IF_DECIMAL: Final = (
-    "if(regexp_full_match({0}, '-?(0|[1-9][0-9]*)[.][0-9]+'), rtrim(rtrim({0}, '0'), '.'), {0})"
-)
+IS_JSON: Final = "left({value}, 1) IN ('{{', '[') AND json_valid({value})"
+HAS_JSON: Final = "SELECT coalesce(bool_or({is_json}), false) FROM history.{table} AS {row}"
+# Without the zeros behind the point, and the point.
+PLAIN: Final = "rtrim(rtrim({value}, '0'), '.')"
+IF_DECIMAL: Final = "if(regexp_full_match({value}, '-?(0|[1-9][0-9]*)[.][0-9]+'), {plain}, {value})"
 
 
 class Reading(NamedTuple):
@@ -98,7 +97,7 @@ class Readings:
         if (_side(role), row) in self._rows:
             value = f"coalesce({value}, read_{row}.{_name(role)})"
         if any(role in same and self._has_decimal(same) for same in SAME):
-            return IF_DECIMAL.format(value)
+            return IF_DECIMAL.format(value=value, plain=PLAIN.format(value=value))
         return value
 
     def day_of(self, role: str) -> str:
@@ -194,8 +193,11 @@ class Readings:
         for role in self._needed:
             column = self._columns[role]
             if kind_of(role) is Kind.TEXT and column.type == "VARCHAR":
-                table = quote_identifier(column.table)
-                query = HAS_JSON.format(column.row, table, IS_JSON.format(column.value))
+                query = HAS_JSON.format(
+                    is_json=IS_JSON.format(value=column.value),
+                    table=quote_identifier(column.table),
+                    row=column.row,
+                )
                 if db.execute(query).fetchall() == [(True,)]:
                     with_json.add(role)
         return with_json
@@ -274,7 +276,7 @@ class Readings:
             value = f"{_text(role)}.value"
             return Reading(value, f"{is_sent} AND {value} IS NULL")
         if role in self._with_json:
-            fails = IS_JSON.format(column.value)
+            fails = IS_JSON.format(value=column.value)
             return Reading(f"if({fails}, NULL, {column.value})", f"coalesce({fails}, false)")
         typed = self._typed(role, column)
         if typed is None:
@@ -293,7 +295,7 @@ class Readings:
         if kind is Kind.TEXT:
             text = f"CAST({value} AS VARCHAR)"
             is_fraction = column.type.startswith("DECIMAL") and column.scale
-            return PLAIN.format(text) if is_fraction else text
+            return PLAIN.format(value=text) if is_fraction else text
         if kind is Kind.DAY:
             if column.is_time:
                 return self._day_in_column(column)

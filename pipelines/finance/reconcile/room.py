@@ -15,7 +15,8 @@ from pipelines.core.text import quote_identifier
 from pipelines.finance.reconcile.roles import FieldColumn
 from pipelines.finance.reconcile.spelled import DIGITS
 
-FACTOR: Final = 100  # sums of both sides, their differences, and both before and after a change
+# Sums are of both sides, their differences, and both before and after a change.
+FACTOR: Final = 100
 ROWS: Final = "SELECT count(*) FROM history.{}"
 # The digits before the point of a number of SQL; rarely counted, as that costs more than a sum.
 WIDTH: Final = "length(split_part(ltrim(CAST({} AS VARCHAR), '-'), '.', 1))"

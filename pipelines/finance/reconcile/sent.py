@@ -41,8 +41,10 @@ SELECT {keys}, {row}._extra, [{empty}]
 FROM history.{table} AS {row}
 WHERE {row}._extra IS NOT NULL AND ({wanted})
 """
+# Rows that are fetched at once: `_extra` of all rows of a list may be large.
 BATCH: Final = 10_000
-LINES: Final = "lines"  # of a bill: what was sent in their place is no list
+# A role that no mapping names: of a bill, what was sent in place of its lines is no list.
+LINES: Final = "lines"
 
 
 class SentRow(NamedTuple):
@@ -91,18 +93,28 @@ def read_rows(
     )
     for *key, extra, empty in _fetch(db, query):
         extra_values = json.loads(extra)
-        sent = {}
-        for (role, column), is_empty in zip(roles.items(), empty, strict=True):
-            value = find_sent(extra_values, column.names) if is_empty else None
-            is_blank_period = role == "billing.period" and value == ""
-            if value is not None and not is_blank_period:
-                sent[role] = value
-        if lines:
-            not_a_list = find_sent(extra_values, lines)
-            if not_a_list is not None:
-                sent[LINES] = not_a_list
+        without_column = [role for role, is_empty in zip(roles, empty, strict=True) if is_empty]
+        sent = _sent(extra_values, {role: roles[role] for role in without_column}, lines)
         if sent:
             yield _row(tuple(key), sent, *terms)
+
+
+def _sent(
+    extra: dict[str, Any], roles: Mapping[str, FieldColumn], lines: Sequence[str]
+) -> dict[str, Any]:
+    """Return what `_extra` of a row has of roles, and in place of a list of lines."""
+    sent = {}
+    for role, column in roles.items():
+        value = find_sent(extra, column.names)
+        # A bill with a blank period is one without any.
+        is_blank_period = role == "billing.period" and value == ""
+        if value is not None and not is_blank_period:
+            sent[role] = value
+    if lines:
+        not_a_list = find_sent(extra, lines)
+        if not_a_list is not None:
+            sent[LINES] = not_a_list
+    return sent
 
 
 def _row(
@@ -118,7 +130,8 @@ def _row(
         is_needed = role == LINES or role in needed
         if is_needed and values.get(role) is None:
             unread.append(role.rpartition(".")[2])
-            text = text or text_of(value)
+            if text is None:
+                text = text_of(value)
     return SentRow(key, values, unread, text)
 
 

@@ -85,9 +85,10 @@ def _read_moment(text: str, zone: ZoneInfo) -> datetime | None:
     day = _read_day(text, zone)
     if day is None:
         return None
+    # In UTC, the first and the last day that there is may be out of range.
     try:
         return datetime.combine(day, time(), zone).astimezone(UTC)
-    except OverflowError:  # of the first and the last day there is
+    except OverflowError:
         return None
 
 

@@ -26,7 +26,8 @@ def create_row_views(db: duckdb.DuckDBPyConnection, mapping: Mapping) -> Sides:
     sides.create_bill_months()
     for view in VIEWS:
         db.execute(f"CREATE OR REPLACE TEMP VIEW {view} AS {sides.query(view)}")
-        if view != "billed":  # which joins what holds now
+        # `billed` has no history: it joins the lines that hold now.
+        if view != "billed":
             history = sides.query(view, every_version=True)
             db.execute(f"CREATE OR REPLACE TEMP VIEW {view}_history AS {history}")
     return sides

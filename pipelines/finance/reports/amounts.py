@@ -7,7 +7,8 @@ from typing import Final
 
 from pipelines.warehouse.duckdb_file import Row
 
-EXACT: Final = Context(prec=100)  # the default would round a difference of 38 digits to 28
+# Python's default would round a difference of 38 digits to 28.
+EXACT: Final = Context(prec=100)
 
 
 @dataclass(frozen=True)

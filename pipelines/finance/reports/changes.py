@@ -83,6 +83,7 @@ def changed_difference(earlier: Figures, now: Figures) -> Sums:
 
 def _moves(then: Mapping[str, Row], now: Mapping[str, Row]) -> dict[str, list[Row]]:
     """Return the breaks that changed, by kind: those of now in their order, then those of then."""
+    # A break without a row is one that is no longer found, or that was not found yet.
     moves: dict[str, list[Row]] = {}
     for break_id in dict.fromkeys((*now, *then)):
         before = then.get(break_id, NO_BREAK)

@@ -12,7 +12,8 @@ from pipelines.finance.reports.amounts import Sums, add_up
 from pipelines.finance.reports.queries import Figures
 from pipelines.warehouse.duckdb_file import Row
 
-OPEN_BREAKS: Final = "open breaks"  # the reason of what the query `reasons` adds from open breaks
+# The reason that query `reasons` gives to what is in open breaks.
+OPEN_BREAKS: Final = "open breaks"
 
 
 class Answer(StrEnum):
@@ -128,7 +129,8 @@ def _judge_month(
     cells: Sequence[Row], reasons: Sequence[Row], order: Sequence[str | None], *, is_all_known: bool
 ) -> MonthVerdict:
     """Return the verdict of one place: a row for each currency, and the parts of the difference."""
-    any_cell = cells[0]  # what is not an amount is the same for all currencies
+    # What is not an amount is the same for all currencies.
+    any_cell = cells[0]
     with_amounts = [cell for cell in cells if cell["difference"] is not None]
     is_known = is_all_known and not any(cell["is_doubtful"] for cell in cells)
     open_parts = [row for row in reasons if row["reason"] == OPEN_BREAKS]
@@ -161,6 +163,8 @@ def _without_amounts(cells: Sequence[Row], order: Sequence[str | None]) -> tuple
 
 def _answer(with_amounts: Sequence[Row], reasons: Sequence[Row], *, is_known: bool) -> Answer:
     """Answer for a month: it is balanced only if it is over, and if nothing is left to explain."""
+    # A difference that was found is one, also where rows may be missing. What may only be missing
+    # rows is an uncertain break, and in no number of open breaks.
     if any(row["reason"] == OPEN_BREAKS for row in reasons):
         return Answer.OPEN_BREAKS
     if not with_amounts:
@@ -196,7 +200,8 @@ def _changed_month(month: date, rows: Sequence[Row], order: Sequence[str | None]
         posted_to.update(row["posted_to"] or ())
         if row["used"] is not None:
             sides[row["currency"]] = {"used": row["used"], "billed": row["billed"]}
-    any_row = rows[0]  # what is not an amount is the same for all currencies
+    # What is not an amount is the same for all currencies.
+    any_row = rows[0]
     return ChangedMonth(
         month=month,
         closed_at=any_row["closed_at"],

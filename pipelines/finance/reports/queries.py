@@ -59,6 +59,7 @@ def read_figures(
     previous: Figures | None = None,
 ) -> Figures:
     """Return the figures of open books. Raises duckdb.Error."""
+    # Query `news` counts what scans changed that the previous version did not hold.
     db.execute("SET VARIABLE known_scans = $1", [previous and previous.scans])
     rules = {row["rule"]: row for row in _evaluate(db, "rules")}
     problem = _find_problem(rules)
@@ -138,7 +139,8 @@ def _find_problem(rules: dict[str, Row]) -> str:
 def _evaluate(db: duckdb.DuckDBPyConnection, name: str) -> list[Row]:
     """Return the rows of a query, which stay as a table; none if it reads a missing one."""
     query = read_query(name).text
-    with suppress(duckdb.CatalogException):  # one that could not be evaluated may not even be empty
+    # A table of reconciliation that could not be evaluated may not even be empty.
+    with suppress(duckdb.CatalogException):
         db.execute(f"CREATE TEMP TABLE {name} AS {query}")
         return fetch_rows(db, f"FROM {name}")
     return []

@@ -36,7 +36,8 @@ TO_DO: Final = {
     "changed after the bill": "Request a correction of the bill.",
 }
 CODE: Final = re.compile(r"`([^`]+)`")
-STEPS: Final = 4  # between the lowest and the highest amount of a chart, at most
+# Between the lowest and the highest amount of a chart, at most.
+STEPS: Final = 4
 ROUND: Final = (Decimal(1), Decimal(2), Decimal("2.5"), Decimal(5), Decimal(10))
 UNITS: Final = ((10**12, " tn"), (10**9, " bn"), (10**6, " m"), (10**3, " k"), (1, ""))
 # As wide as a digit, and as a point; no line breaks at them.
@@ -66,7 +67,8 @@ def render_report(figures: Figures) -> str:
     order = order_of(figures)
     not_open = [row for row in tables["reasons"] if row["reason"] != OPEN_BREAKS]
     page = _environment().get_template("page.html")
-    with localcontext(EXACT):  # charts divide amounts
+    # Charts divide amounts, which may have more digits than Python's default context.
+    with localcontext(EXACT):
         return page.render(
             tables,
             figures=figures,

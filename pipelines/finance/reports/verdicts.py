@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Any
+from typing import Any, Final
 
-from pipelines.finance.doubt import Doubt
+from pipelines.finance.doubt import Doubt, sentences
 from pipelines.finance.reports.amounts import Sums
 from pipelines.finance.reports.changes import (
     Changes,
@@ -28,6 +28,11 @@ from pipelines.finance.reports.month_verdicts import (
 from pipelines.finance.reports.queries import Figures
 from pipelines.warehouse.duckdb_file import Row
 
+NOT_COMPLETE: Final = (
+    "{name} is not proven complete. Rows may be missing, so amounts may change. Run "
+    "`partner-sync sync`."
+)
+
 
 @dataclass(frozen=True)
 class CurrencyTotals:
@@ -43,6 +48,18 @@ class CurrencyTotals:
     open_breaks: int
     open: Decimal
     in_no_open_break: Decimal
+
+    def as_row(self) -> Row:
+        """Return the totals that `report` prints and the notification names."""
+        return {
+            "currency": self.currency,
+            "used": self.used,
+            "billed": self.billed,
+            "credit_notes": self.credit_notes,
+            "difference": self.difference,
+            "change": self.change,
+            "open_breaks": self.open_breaks,
+        }
 
 
 @dataclass(frozen=True)
@@ -78,20 +95,18 @@ class Verdicts:
             months.update(changed.posted_to)
         return sorted(months)
 
+    def why_not_proven(self) -> list[str]:
+        """Return why there may be other breaks, as sentences; none where nothing is compared."""
+        if self.problem:
+            return []
+        reasons = sentences(self.doubts)
+        for name in self.not_complete:
+            reasons.append(NOT_COMPLETE.format(name=name))
+        return reasons
+
     def totals(self) -> list[dict[str, Any]]:
         """Return the totals of each currency as `report` prints them."""
-        return [
-            {
-                "currency": each.currency,
-                "used": each.used,
-                "billed": each.billed,
-                "credit_notes": each.credit_notes,
-                "difference": each.difference,
-                "change": each.change,
-                "open_breaks": each.open_breaks,
-            }
-            for each in self.currencies
-        ]
+        return [currency.as_row() for currency in self.currencies]
 
     def as_json(self) -> dict[str, Any]:
         """Return the verdicts as `report --json` has them, without totals and doubts."""
