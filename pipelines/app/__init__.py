@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # every module that the command line uses
+    from pipelines.app import catalog as catalog
     from pipelines.app import checkup as checkup
     from pipelines.app import connect as connect
     from pipelines.app import demo as demo

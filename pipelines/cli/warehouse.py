@@ -1,6 +1,8 @@
 """Commands for versions and files."""
 
+import shlex
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -106,6 +108,20 @@ def _show_found(found: "SearchResult") -> None:
     if found.hints:
         line("Not erased, other spellings of the value. Erase each by itself if it must go, too:")
         show(found.hints)
+
+
+@program.command(rich_help_panel=program.WAREHOUSE)
+def catalog(
+    file: Annotated[Path, Argument(help="File to write, such as all.duckdb.")],
+    *,
+    homes: Annotated[
+        Path, Option(envvar="PARTNER_SYNC_HOMES", help="Folder that holds the homes.")
+    ] = Path(),
+    _json: program.Json = False,
+) -> None:
+    """Write a small DuckDB file whose views read what all homes have published."""
+    show(app.catalog.write_catalog(file, homes))
+    line(f"Open it with `duckdb -readonly {shlex.quote(str(file))}`.")
 
 
 @program.command(rich_help_panel=program.WAREHOUSE)

@@ -22,6 +22,7 @@ from pipelines.config.types import Declared
 from pipelines.core.errors import ConfigurationError
 from pipelines.core.text import from_system, printable
 
+HOMES: Final = f"{values.PREFIX}HOMES"  # names the folder of many homes, for `catalog`
 # Records of a page, as the interface document has it ("Paging limits").
 MOST_RECORDS: Final = 500
 MOST_IN_GENERAL: Final = 100
@@ -184,7 +185,7 @@ def _read_variables() -> dict[str, str]:
     settings = {values.PREFIX + name.upper(): name for name in Settings.model_fields}
     given = {}
     for variable, text in os.environ.items():
-        if not variable.startswith(values.PREFIX):
+        if not variable.startswith(values.PREFIX) or variable == HOMES:
             continue
         if variable not in settings:
             # It keeps its name, which validation refuses: it would be a misspelt one.

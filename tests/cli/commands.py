@@ -14,6 +14,7 @@ ARGUMENTS = {
     "breaks decide": "file.csv",
     "breaks reopen": "--reason=why",
     "breaks resolve": "--reason=why",
+    "catalog": "all.duckdb",
     "close prepare": "2026-09",
     "close month": "2026-09 --preparer=ann --reviewer=bob",
     "close reopen": "2026-09 --reason=why",
@@ -40,4 +41,4 @@ def commands(group: Any = PROGRAM, path: tuple[str, ...] = ()) -> Iterator[str]:
 
 FORMATS = r"Formats: scan file \d+, version \d+, books \d+, metadata \d{4}, close \d+\."
 GROUPS = {"close", "mapping", "notify", "trace", "versions"}  # do nothing without a command
-ON_A_HOME = set(commands()) - GROUPS - {"init", "demo", "sandbox"}
+ON_A_HOME = set(commands()) - GROUPS - {"init", "demo", "sandbox", "catalog"}
