@@ -13,6 +13,7 @@ from pipelines.core.clock import Clock
 from pipelines.core.errors import MemoryRefused
 from pipelines.core.text import Redactor
 from pipelines.metadata.engine import Metadata
+from pipelines.metadata.owner import require_own_database
 from pipelines.publish.stores import Stores
 from pipelines.warehouse.memory_limit import MemoryLimit, is_memory_refused
 from pipelines.warehouse.version_files import Warehouse
@@ -40,9 +41,11 @@ def open_session(home: Home | None = None, *, clock: Clock | None = None) -> Ite
         Warehouse(home, MemoryLimit.of(settings.memory_limit)),
     )
     metadata = Metadata.open(home.metadata_file, settings.metadata_url)
+    clock = clock or Clock()
     try:
-        stores = (settings, metadata, archive, warehouse, clock or Clock())
-        yield AppSession(*stores, Redactor())
+        if settings.metadata_url:
+            require_own_database(metadata, home.root, clock)
+        yield AppSession(settings, metadata, archive, warehouse, clock, Redactor())
     except duckdb.Error as error:
         if not is_memory_refused(error):
             raise

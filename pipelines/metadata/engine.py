@@ -34,7 +34,7 @@ from pipelines.core.files import PRIVATE_FILE, storing
 from pipelines.metadata.locks import hold_lock
 from pipelines.metadata.tables import Base
 
-HEAD = "0006"  # the newest revision in migrations/versions
+HEAD = "0007"  # the newest revision in migrations/versions
 BUSY_SECONDS = 30
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 DURABLE = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL"

@@ -78,6 +78,16 @@ class Scan(Base, kw_only=True):
     reason: Mapped[str | None] = mapped_column(default=None)  # of failed, held, rejected scans
 
 
+class HomeRow(Base, kw_only=True):
+    """The home that a database on a server belongs to; at most one row."""
+
+    __tablename__ = "homes"
+
+    home_id: Mapped[str] = mapped_column(String(36), primary_key=True)
+    folder: Mapped[str]  # when it was claimed, for people
+    claimed_at: Mapped[datetime]
+
+
 class RateLimitActor(Base, kw_only=True):
     """The rate limit of one actor, shared by all processes."""
 

@@ -7,10 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import text
 
-from pipelines.core.errors import ExitCode, StorageFailed
+from pipelines.app.nightly import build
+from pipelines.app.session import open_session
+from pipelines.config.home import Home
+from pipelines.core.errors import ConfigurationError, ExitCode, StorageFailed
 from pipelines.core.files import write_durably
 from pipelines.metadata.engine import Metadata
+from pipelines.metadata.tables import Scan
 from tests.homes import make_home, rows, sync_once, synced_home
 from tests.metadata import test_engine, test_rows, test_scans
 from tests.metadata.test_engine import CHILD, KILLED, TIMES, check_children, child
@@ -80,3 +85,27 @@ def test_a_sync_publishes_the_same_as_on_sqlite(
     assert sync_once(home).exit_code == ExitCode.DONE
     assert rows(home, "SELECT count(*), count(_valid_to) FROM history.usage") == [(1500, 0)]
     assert not home.metadata_file.exists()
+
+
+def test_a_second_home_in_one_database_is_refused_and_marks_nothing(
+    tmp_path: Path, server_url: str, sandbox: Running
+) -> None:
+    one, two = (make_home(tmp_path / name, sandbox) for name in ("one", "two"))
+    for home in (one, two):
+        home.settings_file.write_text(f'metadata_url = "{server_url}"\n')
+    assert sync_once(one).exit_code == ExitCode.DONE
+    with pytest.raises(ConfigurationError, match=f"belongs to the home {one.root}"):
+        sync_once(two)
+    assert not list(two.archive.iterdir())
+    assert not two.link.exists()
+    with open_session(one) as session:
+        assert not build(session).is_new
+        with session.metadata.transaction() as db:
+            assert {scan.status for scan in db.query(Scan)} == {"sealed"}
+            db.execute(text("CREATE SCHEMA second"))
+    moved = one.root.rename(tmp_path / "moved")
+    with open_session(Home(moved)) as session:
+        assert not build(session).is_new
+    own = f"{server_url}&options=-csearch_path%3Dsecond"
+    two.settings_file.write_text(f'metadata_url = "{own}"\n')
+    assert sync_once(two).exit_code == ExitCode.DONE
