@@ -16,6 +16,7 @@ from pipelines.finance.mapping import PartnerRoles
 from pipelines.finance.reconcile.evidence import FEW, SOME, Evidence, Share
 from pipelines.finance.reconcile.names import OTHERS, UNNAMED, is_number_named, rank
 from pipelines.finance.reconcile.roles import NUMBERS, SIDES, FieldColumn, words
+from pipelines.finance.reconcile.samples import Samples
 from pipelines.finance.reconcile.spelled import Kind, kind_of
 from pipelines.finance.reconcile.units import AMOUNTS, find_units
 
@@ -77,7 +78,7 @@ def propose_roles(db: duckdb.DuckDBPyConnection, partners: PartnerRoles) -> dict
     `db` is a published version. The roles of partners are documented, or set by a person.
     """
     evidence = Evidence(db)
-    search = _Search(evidence)
+    search = _Search(evidence, Samples(db))
     search.run(partners)
     sides = {column.stream for column in evidence.shares}
     proposals = {}
@@ -94,8 +95,9 @@ def propose_roles(db: duckdb.DuckDBPyConnection, partners: PartnerRoles) -> dict
 class _Search:
     """The roles found so far, with their columns: what is looked for next depends on them."""
 
-    def __init__(self, evidence: Evidence) -> None:
+    def __init__(self, evidence: Evidence, samples: Samples) -> None:
         self._evidence = evidence
+        self._samples = samples
         self._found: dict[str, FieldColumn] = {}
         self.proposals: dict[str, Proposal] = {}
 
@@ -132,13 +134,13 @@ class _Search:
         """Find the total of a bill: what its lines add up to, else by name."""
         line = self._found.get("billing.line_amount")
         totals = self._numbers("billing.amount")
-        sums = self._evidence.sums(line, totals) if line and totals else {}
+        sums = self._samples.sums(line, totals) if line and totals else {}
         if not self._choose("billing.amount", sums, "sampled bills are the sum of their lines"):
             self._choose_by("numbers", "billing.amount", "; no lines add up to it")
 
     def _units(self) -> None:
         """Say of both sides whether their amounts are in minor units."""
-        units = find_units(self._evidence, self._found)
+        units = find_units(self._samples, self._found)
         for side, amounts in AMOUNTS.items():
             unit = "minor" if side in units.minor else "major"
             proposal = Proposal(None, f"{side}.amount has no field.")
@@ -302,7 +304,7 @@ class _Search:
     ) -> dict[Columns, Share]:
         """Return the best products among columns of numbers; else, among texts that say numbers."""
         for tried in ([column for column in numbers if column.is_number], numbers):
-            products = self._evidence.products(tried[:WIDTH], currency)
+            products = self._samples.products(tried[:WIDTH], currency)
             good = {columns: share for columns, share in products.items() if share.value >= SURE}
             best = _best(good, partial(_product_rank, roles))
             if best:
@@ -317,7 +319,7 @@ class _Search:
         if not key or not reference or self._found.keys() >= {*sides}:
             return
         used, billed = (self._possible_amounts(role) for role in sides)
-        shares = self._evidence.agreeing((key, used), (reference, billed))
+        shares = self._samples.agreeing((key, used), (reference, billed))
         good = {columns: share for columns, share in shares.items() if share.value >= SURE}
         best = _best(good, len)  # the order is the same for all: none of them has a name
         if not best:

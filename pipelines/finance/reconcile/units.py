@@ -5,15 +5,9 @@ from decimal import Decimal, localcontext
 from typing import Final, NamedTuple
 
 from pipelines.finance.currencies import digits_of, minor_unit
-from pipelines.finance.reconcile.evidence import (
-    EXACT_DIGITS,
-    FEWEST_ROWS,
-    SOME,
-    Evidence,
-    Pair,
-    Share,
-)
+from pipelines.finance.reconcile.evidence import SOME, Share
 from pipelines.finance.reconcile.roles import FieldColumn, words
+from pipelines.finance.reconcile.samples import EXACT_DIGITS, FEWEST_ROWS, Pair, Samples
 
 MINOR_WORDS: Final = {"cent", "minor", "penny", "pence"}
 AMOUNTS: Final = {
@@ -33,7 +27,7 @@ class Units(NamedTuple):
     reason: str
 
 
-def find_units(evidence: Evidence, roles: Mapping[str, FieldColumn]) -> Units:
+def find_units(samples: Samples, roles: Mapping[str, FieldColumn]) -> Units:
     """Return the sides whose amounts are in minor units, by the roles that have a column."""
     named = set()
     for side, amount_roles in AMOUNTS.items():
@@ -41,7 +35,7 @@ def find_units(evidence: Evidence, roles: Mapping[str, FieldColumn]) -> Units:
             if MINOR_WORDS & set(words(roles[role].path)):
                 named.add(side)
     name = "A name says cents." if named else "Nothing shows another unit."
-    side_in_minor, shown = _compared(evidence, roles)
+    side_in_minor, shown = _compared(samples, roles)
     if side_in_minor is None:
         return Units(frozenset(named), f"No currency shows the unit. {name}")
     if side_in_minor != "neither":
@@ -51,14 +45,14 @@ def find_units(evidence: Evidence, roles: Mapping[str, FieldColumn]) -> Units:
     return Units(frozenset(), shown)
 
 
-def _compared(evidence: Evidence, roles: Mapping[str, FieldColumn]) -> tuple[str | None, str]:
+def _compared(samples: Samples, roles: Mapping[str, FieldColumn]) -> tuple[str | None, str]:
     """Return the side in minor units, or `neither`, and why; None where the data cannot show it.
 
     Single records show it best. Totals are compared where no line names its usage.
     """
-    shown = _show(evidence.billed_usage(roles), _is_equal, FEWEST_ROWS, "sums of lines are")
+    shown = _show(samples.billed_usage(roles), _is_equal, FEWEST_ROWS, "sums of lines are")
     if shown is None:
-        shown = _show(evidence.totals(roles), _is_near, 1, "totals of partners are near")
+        shown = _show(samples.totals(roles), _is_near, 1, "totals of partners are near")
     return shown or (None, "")
 
 

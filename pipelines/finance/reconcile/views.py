@@ -11,7 +11,8 @@ from typing import Final
 import duckdb
 
 from pipelines.finance.mapping import Mapping
-from pipelines.finance.reconcile.normalize import VIEWS, Sides
+from pipelines.finance.reconcile.normalize import Sides
+from pipelines.finance.reconcile.row_statements import VIEWS
 from pipelines.finance.reconcile.statements import read_statement
 
 CREATE_RESULT: Final = "CREATE OR REPLACE {kind} {name} AS FROM ({query})"

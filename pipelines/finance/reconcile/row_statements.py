@@ -1,0 +1,126 @@
+"""The statements of the views `partners`, `used`, `bills` and `billed`, with gaps for expressions.
+
+Here: which columns each view has, and how rows are joined. Not here: what stands in the gaps, which
+depends on the mapping (normalize).
+"""
+
+from typing import Final, NamedTuple
+
+PLACE: Final = """
+    record._key, record._scan_id, record._page, record._row,
+    record._valid_from, record._valid_to, record._end_reason
+"""
+PARTNERS: Final = """
+SELECT
+    record._connection AS connection, {id} AS partner, {name} AS name,
+    {external_id} AS external_id, {unread} AS unread, {unread_text} AS unread_text,
+    {place}
+FROM {table} AS record
+{joins}
+WHERE {holds}
+"""
+USED: Final = """
+WITH parts AS NOT MATERIALIZED (
+    SELECT
+        record._connection AS connection, {id} AS id, {partner} AS partner,
+        {organization} AS organization, {month} AS month, {day} AS day,
+        {currency} AS currency, {plan} AS plan, {metric} AS metric,
+        {quantity} AS quantity, {price} AS price, {amount} AS amount,
+        {recorded} AS recorded_at, {recorded_on} AS recorded_on, {updated} AS updated_at,
+        {unread} AS unread, {unread_text} AS unread_text, {place}
+    FROM {table} AS record
+    {joins}
+    WHERE {holds}
+)
+SELECT parts.*, {key} AS key
+FROM parts
+"""
+# In full: where a record has a field of that name, its alias would be that field.
+IS_CREDIT: Final = "coalesce(list_contains({credit_kinds}, {kind_read}), false)"
+# Why a bill is set apart; NULL: it counts, or its status cannot be read. A void credit note is no
+# credit, and a status of that name does not make one.
+APART: Final = """CASE
+        WHEN {counted_statuses} <> [] AND NOT {status_fails}
+            AND NOT list_contains({counted_statuses}, coalesce({status_read}, 'no status'))
+            THEN regexp_replace(
+                coalesce({status}, 'no status'), '^credit note$', 'status credit note'
+            )
+        WHEN {is_credit} THEN 'credit note' END"""
+BILLS: Final = """
+SELECT
+    record._connection AS connection, {id} AS bill, {number} AS number, {partner} AS partner,
+    {organization} AS organization, {bill_month} AS month,
+    {bill_month_from} AS month_from, {currency} AS currency,
+    {issued} AS issued_at, {updated} AS updated_at,
+    {is_credit} AS is_credit, {apart} AS apart, {unseen} AS unseen,
+    {bill_known_from} AS known_from,
+    if({is_credit}, -abs({amount}), {amount}) AS amount,
+    {unread} AS unread, {unread_text} AS unread_text, {place}
+FROM {table} AS record
+{joins} {of_bill}
+WHERE {holds}
+"""
+# What the lines of a bill do not add up to is a line of its own, so that all of them do. A bill
+# with lines and without a total counts nothing, as in `bills`.
+BILLED: Final = """
+WITH bills AS NOT MATERIALIZED ({bills}), lines AS NOT MATERIALIZED (
+    SELECT
+        bills.* EXCLUDE (amount, unread, unread_text) {line_dates},
+        line._index::VARCHAR AS line, {line_usage} AS reference,
+        nullif(concat_ws(',', bills.unread, {line_unread}), '') AS unread,
+        coalesce({line_unread_text}, bills.unread_text) AS unread_text,
+        {line_plan} AS plan, {line_price} AS price,
+        if(bills.is_credit, -abs({line_quantity}), {line_quantity}) AS quantity,
+        if(bills.is_credit, -abs({line_amount}), {line_amount}) AS amount
+    FROM {lines} AS line
+    {line_joins}
+    JOIN bills ON bills._key = line._parent_key AND bills.connection = line._connection
+    {of_line}
+    WHERE line._valid_to IS NULL
+), sums AS (
+    SELECT lines.connection, lines._key, sum(lines.amount) AS amount
+    FROM lines
+    GROUP BY ALL
+), parts AS (
+    SELECT lines.*
+    FROM lines
+    UNION ALL BY NAME
+    SELECT
+        bills.* REPLACE (
+            if(sums._key IS NULL, bills.amount, {total} - coalesce(sums.amount, 0)) AS amount
+        ),
+        'rest' AS line, NULL::VARCHAR AS reference
+    FROM bills
+    LEFT JOIN sums USING (connection, _key)
+    WHERE sums._key IS NULL OR {total} <> coalesce(sums.amount, 0)
+)
+SELECT parts.* EXCLUDE (line), concat(parts.bill, '#', parts.line) AS id, {key} AS key
+FROM parts
+"""
+# Of a list that was never loaded, or of lines that no bill has.
+NO_TABLE: Final = """(
+    SELECT
+        NULL::VARCHAR AS _connection, NULL::VARCHAR AS _key, NULL::VARCHAR AS _parent_key,
+        NULL::BIGINT AS _index, NULL::VARCHAR AS _scan_id, NULL::INTEGER AS _page,
+        NULL::INTEGER AS _row, NULL::TIMESTAMPTZ AS _valid_from, NULL::TIMESTAMPTZ AS _valid_to,
+        NULL::VARCHAR AS _end_reason
+    WHERE false
+)"""
+MONTH: Final = "concat_ws('|', parts.partner, parts.month, parts.currency)"
+
+
+class View(NamedTuple):
+    """A view of rows: its list, its statement, and what a row shares with the other side's."""
+
+    side: str
+    statement: str
+    key: str = ""
+
+
+VIEWS: Final = {
+    "partners": View("partners", PARTNERS),
+    # A record without an id belongs to no line, and to no other record without one.
+    "used": View("usage", USED, "coalesce(parts.id, concat('?', parts._key))"),
+    "bills": View("billing", BILLS),
+    "billed": View("billing", BILLED, "parts.reference"),
+}
