@@ -28,7 +28,8 @@ from pipelines.metadata.tables import ApiSpec, Close, Run, Scan
 __all__ = ["CHECKS", "CheckResult", "State", "evaluate", "money", "skipped"]
 ABSENT: Final = "No connection reads {}, so usage is not compared with billing."
 MINUTE: Final = "%Y-%m-%d %H:%M"
-CLOCKS_AGREE: Final = timedelta(minutes=1)  # machines that share a database may differ
+# Clocks of machines that share a metadata database may differ by so much.
+CLOCKS_AGREE: Final = timedelta(minutes=1)
 READ: Final = "partner-sync sync --connection {connection}"
 READ_LIST: Final = f"{READ} --stream {{stream}}"
 # A check of its own looks for these: they hold for longer than one load.
@@ -114,7 +115,8 @@ def not_reconciled(context: CheckContext, _about: ListName) -> Iterator[Problem]
     for rule, reason in context.not_evaluated().items():
         rules.setdefault(reason, []).append(rule)
     for reason, names in rules.items():
-        if reason.startswith(NOT_MAPPED):  # nobody has asked for it yet
+        # Nobody has asked for it yet.
+        if reason.startswith(NOT_MAPPED):
             yield {"severity": Severity.INFO, "message": reason, "remedy": ""}
         elif absent:
             # A partner's account may not read every list. Nothing can be done, so it is a note.
@@ -130,10 +132,12 @@ def not_reconciled(context: CheckContext, _about: ListName) -> Iterator[Problem]
 def records_unreadable(context: CheckContext, _about: ListName) -> Iterator[Problem]:
     """Can every value that reconciliation needs be read?"""
     reason = context.not_evaluated().get("unreadable", "")
-    if reason and not reason.startswith(NOT_MAPPED):  # nobody has asked for it yet
+    # What is not mapped, nobody has asked for yet.
+    if reason and not reason.startswith(NOT_MAPPED):
         raise CannotKnow(reason)
     for doubt in context.published.unread:
-        if not doubt.is_quarantine:  # has a check of its own
+        # Records in quarantine have a check of their own.
+        if not doubt.is_quarantine:
             yield {"subject": doubt.subject, "message": doubt.message, "remedy": doubt.remedy}
 
 
@@ -215,7 +219,8 @@ def run_failed(context: CheckContext, about: ListName) -> Iterator[Problem]:
         if not reason:
             continue
         how = _how_it_ended(run, lists)
-        if how != "was interrupted":  # or a person has stopped it, and knows
+        # A run that a person has stopped is known to that person.
+        if how != "was interrupted":
             severity = Severity.ERROR
         began = f"{run.started_at:{MINUTE}} UTC"
         messages.append(f"The sync of `{run.connection}` that began at {began} {how}. {reason}")

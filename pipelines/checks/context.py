@@ -19,7 +19,8 @@ from pipelines.metadata.tables import Run, Scan, VersionRow, VersionStatus
 from pipelines.warehouse.version_files import Version
 
 T = TypeVar("T")
-BUILD_FOLLOWS: Final = timedelta(hours=1)  # within which the build behind a sync has ended
+# Within this time, the build behind a sync has ended.
+BUILD_FOLLOWS: Final = timedelta(hours=1)
 
 
 class CannotKnow(Exception):

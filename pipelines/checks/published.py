@@ -253,7 +253,8 @@ def _declared_types(
 ) -> defaultdict[str, dict[str, DeclaredType | None]]:
     """Return the types that settings gave to fields, by stream and field."""
     types = defaultdict[str, dict[str, DeclaredType | None]](dict)
-    with suppress(duckdb.BinderException):  # an older version does not record them
+    # A version of an older format does not record them.
+    with suppress(duckdb.BinderException):
         for stream, path, declared in db.execute(DECLARED).fetchall():
             field = path.removeprefix("$").removeprefix(".").replace("[*]", "[]")
             if declared:
@@ -269,7 +270,8 @@ def _rounded(db: duckdb.DuckDBPyConnection, table: str) -> str:
     for name, text in db.execute(ROUNDING, [table]).fetchall():
         steps = [None, *json.loads(text)]
         is_of_row = len(steps) > 1 and steps[-2] is None
-        if is_of_row and "\0" not in steps[-1]:  # no statement holds NUL
+        # DuckDB cannot parse a statement with a NUL.
+        if is_of_row and "\0" not in steps[-1]:
             column = quote_identifier(name)
             fields.append(f"if(history.{column} IS NULL, NULL, {quote_text(steps[-1])})")
     return f"[{', '.join(fields)}]::VARCHAR[]"

@@ -16,8 +16,10 @@ from pipelines.core.files import write_durably
 from pipelines.core.text import decode_text, has_undecoded
 
 PARTNER_FIELDS = ("auth_url", "audience", "client_id")
-OPEN_TO_OTHERS = 0o077  # bits of a file's mode
-AROUND = r"\s\u200b\u2060\ufeff"  # white space, also without width, and byte order marks
+# Bits of a file's mode.
+OPEN_TO_OTHERS = 0o077
+# White space, also without width, and byte order marks.
+AROUND = r"\s\u200b\u2060\ufeff"
 
 
 class Connection(values.Table):

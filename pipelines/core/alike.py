@@ -40,23 +40,32 @@ def said_once(messages: Iterable[About]) -> list[tuple[str, About]]:
     Of messages that are the same but for names, it is the first, and the places say which others
     there are.
     """
-    alike = dict[tuple[str, str, str], list[About]]()
-    for each in messages:
-        alike.setdefault(each.without_names(), []).append(each)
-    return [(_places(group), group[0]) for group in alike.values()]
+    groups = dict[tuple[str, str, str], list[About]]()
+    for message in messages:
+        groups.setdefault(message.without_names(), []).append(message)
+    return [(_places(group), group[0]) for group in groups.values()]
 
 
 def _places(group: list[About]) -> str:
     if len(group) == 1:
         return group[0].place
-    connections = list(dict.fromkeys(each.connection for each in group if each.connection))
-    streams = list(dict.fromkeys(each.stream for each in group if each.stream))
+    connections = _once(message.connection for message in group)
+    streams = _once(message.stream for message in group)
     named = ": ".join(filter(None, (_named(connections, "connection"), _named(streams, "list"))))
-    return f"{named} (as for {group[0].place})" if len(connections) > 1 else named
+    if len(connections) > 1:
+        return f"{named} (as for {group[0].place})"
+    return named
+
+
+def _once(names: Iterable[str]) -> list[str]:
+    """Return each name once, in their order, without empty ones."""
+    return list(dict.fromkeys(name for name in names if name))
 
 
 def _named(names: list[str], what: str) -> str:
     """Return names with commas between them; how many there are, if these are not all."""
     shown = ", ".join(names[:MOST_NAMES])
     more = len(names) - MOST_NAMES
-    return f"{len(names):,} {what}s, {shown} and {more:,} more" if more > 0 else shown
+    if more <= 0:
+        return shown
+    return f"{len(names):,} {what}s, {shown} and {more:,} more"

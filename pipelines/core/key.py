@@ -20,7 +20,8 @@ def key_fields(name: str | None) -> tuple[str, ...]:
         return (name,)
     try:
         return tuple(json.loads(name))
-    except ValueError:  # a field has such a name
+    # A field may have a name that only begins like JSON text.
+    except ValueError:
         return (name,)
 
 

@@ -17,7 +17,8 @@ from typing import Final
 
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 STOPPED: Final = 130  # exit code
-AGAIN_SECONDS: Final = 1.0  # `timeout` and terminals send the same signal twice, at once
+# `timeout` and terminals send the same signal twice, at once: that is one request.
+AGAIN_SECONDS: Final = 1.0
 SHOW_CURSOR: Final = b"\x1b[?25h"  # which a progress bar hides
 AT_ONCE: Final = b"""
 Interrupted at once, by a second signal. Analysts see the version that was published last.
@@ -30,7 +31,8 @@ class _Request:
 
     def __init__(self) -> None:
         self.noted_at: float | None = None  # monotonic seconds
-        self.raises = False  # while a person is asked, nothing else would end the question
+        # While a person is asked, nothing else would end the question.
+        self.raises = False
         self.wakers: list[Callable[[], object]] = []
 
     def note(self, _number: int, _frame: FrameType | None) -> None:

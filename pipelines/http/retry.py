@@ -210,7 +210,8 @@ async def ask_with_retries(
     def note(state: tenacity.RetryCallState) -> None:
         error = state.outcome and state.outcome.exception()
         if isinstance(error, errors.Unavailable):  # the column `429s` counts the others
-            seconds = state.upcoming_sleep  # a pause that the answer asks for may be longer
+            # A pause that the answer asks for may be longer.
+            seconds = state.upcoming_sleep
             logger.info("%s: %s Trying again in %.0f s or later.", connection, error, seconds)
 
     retrying = tenacity.AsyncRetrying(

@@ -21,7 +21,8 @@ from pipelines.http.transport import Transport
 # Of the lifetime, at most.
 RENEW_SHARE = 0.1
 RENEW_SECONDS = 60.0
-WHOLE_SECOND = 1.0  # a JWT counts whole seconds: its first one may be nearly over
+# A JWT counts whole seconds: its first one may be nearly over.
+WHOLE_SECOND = 1.0
 SECONDS_BETWEEN_TOKENS = 1.0
 UNKNOWN_LIFE = 60.0  # seconds for which a token is used that does not say how long it lives
 LONGEST_LIFE = 10**9  # seconds; more is no lifetime
@@ -77,7 +78,8 @@ class SigningTransport(Transport):
     def _secret(self) -> str:
         secret = self.connection.read_secret()
         self.redactor.add(secret)
-        self.redactor.add(f"{self.connection.client_id}:{secret}")  # as HTTP Basic spells both
+        # HTTP Basic spells both in one text.
+        self.redactor.add(f"{self.connection.client_id}:{secret}")
         if self.connection.surface == "merchant" and not re.fullmatch(HEADER_VALUE, secret):
             raise errors.ConfigurationError(
                 f"The API key of connection `{self.connection.name}` contains characters "

@@ -27,9 +27,11 @@ from pipelines.http.retry import MAY_PAUSE, Attempt, wait_seconds
 from pipelines.rate_limit.limiter import RateLimiter
 from pipelines.rate_limit.pause import MustWait
 
-MAX_BODY = 64 * 2**20  # decompressed: 500 records of 128 KiB
+# Decompressed. A page of 500 records of 128 KiB is as large.
+MAX_BODY = 64 * 2**20
 LONGEST_NAME = 40  # characters of a header that are quoted
-CONNECT_SECONDS = 10.0  # for all else, the deadline of the whole request counts
+# For all else, the deadline of the whole request counts.
+CONNECT_SECONDS = 10.0
 # The proof by counting needs each page as it is now, so no cache may answer.
 HEADERS = {"Accept-Encoding": "gzip", "Cache-Control": "no-cache"}
 COMPRESSED = {"gzip", "x-gzip", "deflate"}  # httpx decodes them
@@ -67,7 +69,8 @@ class Transport:
     @cached_property
     def http(self) -> httpx.AsyncClient:
         """The client that sends. Raises ConfigurationError for a ca_file or proxy it cannot use."""
-        for name in ("httpx", "httpcore"):  # else they log what an answer may echo
+        # Else they log what an answer may echo.
+        for name in ("httpx", "httpcore"):
             logging.getLogger(name).setLevel(logging.WARNING)
         verify = trusted(self.connection, use_variables=self.settings.use_proxy)
         return httpx.AsyncClient(
@@ -143,7 +146,8 @@ class Transport:
         It has so many `seconds`, and no more than any request.
         """
         while True:
-            await self.limiter.wait_for_pause()  # also one that a run before was asked for
+            # Also a pause that a run before was asked for.
+            await self.limiter.wait_for_pause()
             request = self.http.build_request(method, url, json=json)
             attempt = Attempt()
             await self.send(request, attempt, AsyncExitStack(), seconds)
@@ -161,7 +165,8 @@ class Transport:
         if location:
             attempt.headers["location"] = printable(PRIVATE.sub("", clean(location)))
         attempt.request_id = printable(clean(headers.get("x-request-id", ""))) or None
-        if attempt.status in MAY_PAUSE:  # the body may ask for more
+        # Now, because others must not send meanwhile. The body may ask for more.
+        if attempt.status in MAY_PAUSE:
             pause = wait_seconds(attempt, attempt.answered_at)
             if attempt.status == HTTPStatus.TOO_MANY_REQUESTS:
                 self.limiter.note_refusal(pause)

@@ -182,7 +182,8 @@ def _migrate(engine: Engine) -> None:
     with engine.begin() as connection:
         config.attributes["connection"] = connection
         revision = MigrationContext.configure(connection).get_current_revision()
-        if revision is None:  # a new database: as Alembic's cookbook has it
+        # A new database has the newest tables at once, as Alembic's cookbook has it.
+        if revision is None:
             Base.metadata.create_all(connection)
             command.stamp(config, "head")
         elif revision != HEAD:
@@ -213,7 +214,8 @@ def _start_of(process_id: int) -> str | None:
         process = psutil.Process(process_id)
         # Both are times of day, and move together where the clock is set.
         machine_start = psutil.boot_time()
-        if process.status() != psutil.STATUS_ZOMBIE:  # one that only waits to be reaped
+        # One that only waits to be reaped does nothing any more.
+        if process.status() != psutil.STATUS_ZOMBIE:
             return f"{_this_boot()}+{process.create_time() - machine_start:.2f}"
     return None
 

@@ -82,7 +82,8 @@ def _attempts(
             logger.info("Waiting for the lock `%s`, %s.", name, holder)
             next_message = time.monotonic() + repeat_seconds
         yield
-    with suppress(OSError):  # a full disk: nobody learns who holds the lock, we do all the same
+    # On a full disk nobody learns who holds the lock; we do all the same.
+    with suppress(OSError):
         lock.truncate(0)
         os.pwrite(lock.fileno(), _description(), 0)
 

@@ -39,7 +39,8 @@ BUILDABLE = (ScanStatus.SEALED, ScanStatus.APPROVED)
 UNSEALED = (ScanStatus.OPEN, ScanStatus.ABANDONED)
 SEALED = set(ScanStatus).difference(UNSEALED, [ScanStatus.PRUNED])
 SET_ASIDE = (ScanStatus.HELD, ScanStatus.REJECTED)  # no build loads them
-FEW = 20  # rows that are fetched at once; most callers need the first ones
+# Rows that are fetched at once. Most callers need the first ones, and each night adds some.
+FEW = 20
 TRUSTED = (*BUILDABLE, ScanStatus.FAILED, ScanStatus.PRUNED)
 
 

@@ -96,8 +96,9 @@ class RateLimitActor(Base, kw_only=True):
     actor: Mapped[str] = mapped_column(primary_key=True)
     limit: Mapped[int | None] = mapped_column(default=None)  # learned from answers
     clock: Mapped[str] = mapped_column(default="")  # whose seconds the times are: Metadata.now
+    # When the pause ends, by that clock. After a restart it begins again, and Unix time counts.
     blocked_until: Mapped[float] = mapped_column(default=0.0)
-    blocked_until_unix: Mapped[float] = mapped_column(default=0.0)  # counts after a restart
+    blocked_until_unix: Mapped[float] = mapped_column(default=0.0)
     caution_until: Mapped[float] = mapped_column(default=0.0)
     caution_seconds: Mapped[float] = mapped_column(default=0.0)  # length of the last caution
     others: Mapped[dict[str, Any]] = mapped_column(default_factory=dict)  # requests by second

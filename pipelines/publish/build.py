@@ -203,7 +203,8 @@ class _Building:
             sealed = self.stores.archive.open_sealed(scan)
             return load_scan(db, sealed, stream, approved=approved)
         except Exception as error:
-            stop.raise_if_requested()  # which ends the statement that it was in
+            # A request to stop ends the statement, which then fails.
+            stop.raise_if_requested()
             if versions.storage_error(error):  # `write_version` says what was refused
                 raise
             # Whatever else goes wrong with one scan must not hold back the others.

@@ -86,7 +86,8 @@ def write_state(db: duckdb.DuckDBPyConnection, metadata: Metadata) -> None:
     """Write what the metadata database says now, the views, and comments on everything new."""
     with metadata.transaction() as session:
         tables = {name: _read_shown(session, name) for name in SHOWN_TABLES}
-    db.begin()  # one commit waits for the disk once
+    # One commit waits for the disk once.
+    db.begin()
     for name, table in tables.items():
         db.register("shown", table)
         db.execute(f"CREATE OR REPLACE TABLE meta.{name} AS FROM shown")
@@ -165,14 +166,17 @@ def _text(thing: Uncommented, comments: Mapping[str, str]) -> str:
 
 def _names(thing: Uncommented) -> list[str]:
     """Return the names by which a comment is looked up; the first one that has a text counts."""
-    schema, table, column = thing.schema, thing.table, thing.column
-    holds_records = schema in RECORD_SCHEMAS
+    holds_records = thing.schema in RECORD_SCHEMAS
     if thing.kind == MACRO:
         return ["as_of"]
-    if column is None and holds_records:
-        return [f"{schema}.array" if "__" in table else schema]
-    if column is None:
-        return [f"{schema}.{table}"]
-    if holds_records and not column.startswith("_"):
+    if thing.column is None and holds_records:
+        return [f"{thing.schema}.array" if "__" in thing.table else thing.schema]
+    if thing.column is None:
+        return [f"{thing.schema}.{thing.table}"]
+    if holds_records and not thing.column.startswith("_"):
         return [f"__{thing.part}", "field"]
-    return [f"{table}.{column}", f"{schema}.*.{column}", column]
+    return [
+        f"{thing.table}.{thing.column}",
+        f"{thing.schema}.*.{thing.column}",
+        thing.column,
+    ]

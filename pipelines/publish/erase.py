@@ -92,7 +92,8 @@ def erase(stores: Stores, request: ErasureRequest, show: Show, confirm: Confirm)
     with _nobody_else(stores):
         published = stores.warehouse.published()
         if published:
-            published.file()  # raises for a lost one, which may come back from a backup
+            # Raises for a lost file: one from a backup would bring the records back.
+            published.file()
         found = find(stores, identifier)
         with stores.metadata.transaction() as session:
             begun = {erasure.subject for erasure in unfinished_erasures(session)}
@@ -171,7 +172,8 @@ def _erase_texts(session: Session, identifier: Identifier, scans: list[Scan]) ->
         erased = func.replace(text, identifier.text, ERASED)
         session.execute(update(text.class_).where(contains).values({text: erased}))
     _erase_memory(session, identifier)
-    for run in session.scalars(select(Run)):  # JSON may spell the identifier otherwise
+    # In Python, because JSON in the database may spell the identifier otherwise.
+    for run in session.scalars(select(Run)):
         lists = {}
         for stream, outcome in run.lists.items():
             lists[stream] = {

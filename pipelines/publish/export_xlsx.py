@@ -20,7 +20,8 @@ TIMES: Final = {"DATE": "yyyy-mm-dd", "TIMESTAMP WITH TIME ZONE": "yyyy-mm-dd hh
 # Whole numbers have no format of their own: they are often identifiers.
 NUMBER_FORMATS: Final = {**TIMES, "DECIMAL": "#,##0.00##########"}
 NO_SHEET_NAME: Final = re.compile(r"[][:*?/\\]|^'|'$")
-WIDTH: Final = 24  # characters of a column: Excel shows ### for a time in a narrower one
+# Excel shows ### for a time in a narrower column.
+WIDTH: Final = 24
 OTHER_FORMATS: Final = "Export it as parquet or csv."
 IS_EXACT: Final = f"length(trim(translate(CAST({{0}} AS VARCHAR), '-.', ''), '0')) <= {DIGITS}"
 # Before March 1900, programs number the days in two ways. Excel keeps nothing below a millisecond.
@@ -78,7 +79,8 @@ def _write_sheet(table: ExportTable, rows: int, workbook: Workbook) -> list[str]
 
 def _write_text(table: ExportTable, sheet: Worksheet, cell: tuple[int, int], text: str) -> None:
     """Write text as it is. Raises StorageFailed for one that a workbook would change."""
-    is_markup = text.startswith("<r>") and text.endswith("</r>")  # xlsxwriter takes it as such
+    # xlsxwriter would take it as its own.
+    is_markup = text.startswith("<r>") and text.endswith("</r>")
     if is_markup or sheet.write_string(*cell, text):  # -2: it was cut
         row, place = cell
         markup = " and is <r> markup" if is_markup else ""

@@ -207,12 +207,14 @@ def _drop_others(stores: Stores, published: Version) -> None:
     kept = 0
     for version in reversed(stores.warehouse.versions()):
         if has_newer_format(stores.warehouse, version):
-            continue  # it is for the partner-sync that wrote it
+            # It is for the partner-sync that wrote it.
+            continue
         scans = readable.get(version)
         # Versions never branch. Until this one was built, the rollback could be taken back.
         was_rolled_back = scans is not None and not scans <= newest_scans
         if was_rolled_back:
-            if version.number == of_books:  # which could not be made since the rollback
+            # Since the rollback, no books of the older version could be made.
+            if version.number == of_books:
                 BooksFolder(stores.warehouse).drop_all()
             drop_version(stores, version.number)
         elif scans is not None and kept < stores.settings.keep_versions:
@@ -292,7 +294,8 @@ def require_unchanged(metadata: Metadata, version: Version) -> None:
 
     A lost file, and one whose digest is not known, pass. Reads the whole file.
     """
-    with metadata.transaction() as session:  # which others wait for: the file is read after it
+    # Other processes wait for a transaction, so the file is read after it.
+    with metadata.transaction() as session:
         row = session.get(VersionRow, version.number)
     if row is None or row.sha256 is None or not version.path.is_file():
         return
