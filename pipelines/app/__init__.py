@@ -6,9 +6,9 @@ Not here: options and tables that are printed (cli), and finance.
 more than it needs.
 """
 
-from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING
+
+from pipelines.core.lazy import import_on_use
 
 if TYPE_CHECKING:  # every module that the command line uses
     from pipelines.app import catalog as catalog
@@ -27,11 +27,4 @@ if TYPE_CHECKING:  # every module that the command line uses
     from pipelines.app import session as session
     from pipelines.app import trace as trace
 
-
-def __getattr__(name: str) -> ModuleType:
-    try:
-        return import_module(f"{__name__}.{name}")
-    except ModuleNotFoundError as error:
-        if error.name != f"{__name__}.{name}":  # it is there, and needs what is not installed
-            raise
-        raise AttributeError(f"module `{__name__}` has no attribute `{name}`") from error
+__getattr__ = import_on_use(__name__)

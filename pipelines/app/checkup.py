@@ -27,7 +27,9 @@ RUN_COLUMNS = ("connection", "trigger", "started_at", "ended_at", "requests", "r
 
 def run_checks(session: AppSession, published: Published | None = None) -> list[CheckResult]:
     """Evaluate every check over all connections; record what was found and what has cleared."""
-    published, now = published or current_version(session), session.clock.utc_now()
+    if published is None:
+        published = current_version(session)
+    now = session.clock.utc_now()
     with session.metadata.transaction() as db:
         results = evaluate(CheckContext(db, published, _lists(session), session.settings, now))
         record_findings(db, findings_of(results), now)
@@ -36,31 +38,37 @@ def run_checks(session: AppSession, published: Published | None = None) -> list[
 
 def findings_of(results: Sequence[CheckResult]) -> tuple[Finding, ...]:
     """Return everything that checks have found."""
-    return tuple(finding for result in results for finding in result.findings)
+    findings = list[Finding]()
+    for result in results:
+        findings += result.findings
+    return tuple(findings)
 
 
 def _lists(session: AppSession) -> tuple[ListName, ...]:
-    found = session.lists().items()
-    return tuple(ListName(name, each.name) for name, has in found for each in has)
+    """Return every list that a connection reads."""
+    lists = list[ListName]()
+    for connection, streams in session.lists().items():
+        lists += [ListName(connection, stream.name) for stream in streams]
+    return tuple(lists)
 
 
 def current_version(session: AppSession) -> Published:
     """Return what the checks look at of the published version."""
-    found = read_published(session.warehouse, session.settings.break_alert_amount)
-    if found.version is None or found.problem or found.books_problem:
-        return found
+    published = read_published(session.warehouse, session.settings.break_alert_amount)
+    if published.version is None or published.problem or published.books_problem:
+        return published
     try:
-        return replace(found, books_age=why_outdated(session))
+        return replace(published, books_age=why_outdated(session))
     except PartnerSyncError as error:
-        return replace(found, books_problem=str(error))
+        return replace(published, books_problem=str(error))
 
 
 def exit_code(version: object, findings: tuple[Finding, ...], *, is_clear: bool) -> ExitCode:
     """Return what a published version (None: nothing) and what was found mean for a command."""
     if version is None:
         return ExitCode.NOTHING_PUBLISHED
-    is_clear &= all(each.severity is Severity.INFO for each in findings)
-    return ExitCode.DONE if is_clear else ExitCode.NEEDS_ATTENTION
+    needs_nobody = all(finding.severity is Severity.INFO for finding in findings)
+    return ExitCode.DONE if is_clear and needs_nobody else ExitCode.NEEDS_ATTENTION
 
 
 def status(session: AppSession) -> Row:
@@ -69,51 +77,61 @@ def status(session: AppSession) -> Row:
     `unknown` says why checks cannot be answered: only without it and without findings all is well.
     `formats` are the numbers that are written now, and that of the published version.
     """
-    published, lists = current_version(session), dict.fromkeys(_lists(session))
+    published = current_version(session)
+    # A list that no connection reads any more is shown as long as the version holds it.
+    lists = dict.fromkeys([*_lists(session), *published.loaded])
     results = run_checks(session, published)
-    version, findings = published.version, findings_of(results)
-    unknown = list(dict.fromkeys(each.reason for each in results if each.reason))
+    findings = findings_of(results)
+    # One reason, such as a damaged version, can concern many checks.
+    unknown = list(dict.fromkeys(result.reason for result in results if result.reason))
+    code = exit_code(published.version, findings, is_clear=not unknown)
     with session.metadata.transaction() as db:
-        shown = [_list_status(db, published, each) for each in {**lists, **published.loaded}]
-        erased = finished_erasures(db)[:MOST_ERASURES]
+        list_rows = [_list_status(db, published, list_name) for list_name in lists]
+        erasures = finished_erasures(db)[:MOST_ERASURES]
     return {
-        "exit_code": int(exit_code(version, findings, is_clear=not unknown)),
-        "version": version and version.number,
+        "exit_code": int(code),
+        "version": published.version and published.version.number,
         "file": str(session.home.link),
-        "lists": shown,
+        "lists": list_rows,
         "findings": findings,
         "unknown": unknown,
         "checks": len(results),
-        "erasures": erased,
+        "erasures": erasures,
         "formats": {**formats.written(), "published_version": published.format},
     }
 
 
-def _list_status(db: Session, published: Published, about: ListName) -> Row:
+def _list_status(db: Session, published: Published, list_name: ListName) -> Row:
     """Return what analysts see of a list (None: nothing), and the state of its newest scan."""
-    newest = select(Scan).order_by(Scan.started_at.desc(), Scan.scan_id.desc()).limit(1)
-    last = db.scalar(newest.filter_by(**about._asdict()))
-    loaded, state = published.loaded.get(about), last and last.status
-    if last and last.status == ScanStatus.OPEN:
-        run = db.get(Run, last.run_id)
-        state = "being read" if run and runs.is_running(run) else "interrupted"
+    newest_first = select(Scan).order_by(Scan.started_at.desc(), Scan.scan_id.desc())
+    newest = db.scalar(newest_first.filter_by(**list_name._asdict()).limit(1))
+    loaded = published.loaded.get(list_name)
     return {
-        **about._asdict(),
+        **list_name._asdict(),
         "rows": loaded and loaded.rows,
         "complete": loaded and loaded.complete,
         "as_of": loaded and loaded.ended_at,
-        "last_scan": state,
-        "last_scan_started_at": last and last.started_at,
+        "last_scan": newest and _scan_state(db, newest),
+        "last_scan_started_at": newest and newest.started_at,
     }
+
+
+def _scan_state(db: Session, scan: Scan) -> str:
+    """Return the status of a scan; an open one is being read, or its read was interrupted."""
+    if scan.status != ScanStatus.OPEN:
+        return scan.status
+    run = db.get(Run, scan.run_id)
+    return "being read" if run and runs.is_running(run) else "interrupted"
 
 
 def recent_runs(session: AppSession, limit: int) -> list[Row]:
     """Return runs, newest first; `limit` 0 means all."""
+    rows = []
     with session.metadata.transaction() as db:
-        return [
-            {"run": run.run_id}
-            | {name: getattr(run, name) for name in RUN_COLUMNS}
-            | {"outcome": run.outcome or ("running" if runs.is_running(run) else "killed")}
-            | {"message": run.message or ""}
-            for run in runs.recent_runs(db, limit)
-        ]
+        for run in runs.recent_runs(db, limit):
+            row = {"run": run.run_id}
+            row.update({name: getattr(run, name) for name in RUN_COLUMNS})
+            row["outcome"] = run.outcome or ("running" if runs.is_running(run) else "killed")
+            row["message"] = run.message or ""
+            rows.append(row)
+    return rows

@@ -31,15 +31,18 @@ KEY_EXAMPLE = '\n# [streams.usage]\n# key = "usageId"\n'
 def questions(options: Mapping[str, Any]) -> dict[str, str]:
     """Return a question for each field that a connection needs and that `options` lack."""
     given = {field for field, value in options.items() if value}
-    given |= {"secret"} if options["secret_file"] else set()
-    given |= set(PARTNER_FIELDS) if options["surface"] == "merchant" else set()
+    if options["secret_file"]:
+        given.add("secret")
+    if options["surface"] == "merchant":
+        given.update(PARTNER_FIELDS)
     known = Connection.model_fields
     return {field: str(known[field].description) for field in ASKED if field not in given}
 
 
 def add_connection(name: str, options: Mapping[str, Any]) -> list[str]:
     """Write commented files and a connection; return what was written, in sentences."""
-    home, known = Home.from_environment().prepare(), Connection.model_fields
+    home = Home.from_environment().prepare()
+    known = Connection.model_fields
     fields = {field: options[field] for field in known if field != "name" and options.get(field)}
     if not home.connections_file.exists():
         write_durably(home.connections_file, commented(Connection).encode())
@@ -62,10 +65,12 @@ def commented(model: type[BaseModel], skipped: Collection[str] = ()) -> str:
     lines = ["# Remove the first # of a line to set it."]
     for name, field in model.model_fields.items():
         if field.description and name not in skipped:
-            is_given = field.default not in (None, PydanticUndefined)
-            value = json.dumps(field.default, default=str) if is_given else '"..."'
+            value = '"..."'
+            if field.default not in (None, PydanticUndefined):
+                value = json.dumps(field.default, default=str)
             lines += ["", f"# {field.description}", f"# {name} = {value}"]
-    return "\n".join([*lines, ""])
+    lines.append("")
+    return "\n".join(lines)
 
 
 @asynccontextmanager
@@ -77,19 +82,20 @@ async def open_service(
     `accept_reason` is why a person accepts another account; without a reason, another account
     raises PartnerSyncError.
     """
-    actor, clock = limiter_actor(session, connection), session.clock
+    actor = limiter_actor(session, connection)
     limiter = _limiter(session, connection, actor)
     redactor = session.redactor.part()
-    client = ServiceClient(connection, session.settings, limiter, redactor, clock)
+    client = ServiceClient(connection, session.settings, limiter, redactor, session.clock)
     async with client.http:
         await _confirm_account(session, client, accept_reason)
-        if (account := limiter_actor(session, connection)) != actor:
+        actor_now = limiter_actor(session, connection)
+        if actor_now != actor:
             # The account is known from now on. All processes that use it share its limit, so the
             # request that asked for it counts there too.
             with session.metadata.transaction() as db:
                 moved = update(RateLimitSlot).where(RateLimitSlot.actor == actor)
-                db.execute(moved.values(actor=account))
-            client.limiter = _limiter(session, connection, account)
+                db.execute(moved.values(actor=actor_now))
+            client.limiter = _limiter(session, connection, actor_now)
         yield client
 
 
@@ -104,31 +110,33 @@ def _limiter(session: AppSession, connection: Connection, actor: str) -> RateLim
 async def _confirm_account(session: AppSession, client: ServiceClient, accept_reason: str) -> None:
     """Compare the account with the pinned one; pin it where there is none, or if it is accepted."""
     connection = client.connection
+    whoami = dict[str, Any]()
     # The merchant surface has no whoami; there the connection's name is the identity.
-    whoami = {} if connection.surface == "merchant" else await client.read_object("/v2/whoami")
-    found = service_identity(connection, whoami, client.claims())
+    if connection.surface != "merchant":
+        whoami = await client.read_object("/v2/whoami")
+    account = service_identity(connection, whoami, client.claims())
     with session.metadata.transaction() as db:
         pinned = db.get(Identity, connection.name)
-        if pinned and pinned.identity == found:
+        if pinned and pinned.identity == account:
             return
         if pinned and not accept_reason:
             raise PartnerSyncError(
                 f"The credentials of connection `{connection.name}` now belong to a different "
-                f"account ({found}) than the data loaded before. Nothing was read. Analysts still "
-                "see the published version.",
+                f"account ({account}) than the data loaded before. Nothing was read. Analysts "
+                "still see the published version.",
                 "Correct the credentials, or add a connection with another name. If it is the same "
                 "account under a new identity, run "
                 f'`partner-sync connections accept {connection.name} --reason "..."`.',
             )
         if accept_reason:
             decision = session.decision("accept_identity", connection.name, accept_reason)
-            decision.details = {"before": pinned and pinned.identity, "after": found}
+            decision.details = {"before": pinned and pinned.identity, "after": account}
             add_decision(db, decision)
         row = Identity(
             connection=connection.name,
             base_url=connection.base_url,
-            actor=str(found.get("actor", "")),
-            identity=found,
+            actor=str(account.get("actor", "")),
+            identity=account,
             pinned_at=session.clock.utc_now(),
         )
         db.merge(row)
@@ -148,7 +156,8 @@ def limiter_actor(session: AppSession, connection: Connection) -> str:
 
 def accept_account(session: AppSession, name: str, reason: str) -> str:
     """Accept who the service says a connection is now; return that. Raises ServiceError."""
-    connection, before = session.settings.connection(name), account_of(session, name)
+    connection = session.settings.connection(name)
+    before = account_of(session, name)
 
     async def ask() -> None:
         async with open_service(session, connection, accept_reason=reason):
@@ -172,12 +181,14 @@ def forget_pause(session: AppSession, name: str) -> str:
 
 def list_connections(session: AppSession) -> list[dict[str, Any]]:
     """Return connections; secrets are named, never shown."""
-    return [
-        {
-            "connection": name,
-            **each.model_dump(include={"surface", "base_url", "client_id"}),
-            "secret": each.secret or str(each.secret_file),
-            "streams": [stream.name for stream in session.settings.streams_of(each)],
-        }
-        for name, each in session.settings.connections().items()
-    ]
+    rows = []
+    for name, connection in session.settings.connections().items():
+        rows.append(
+            {
+                "connection": name,
+                **connection.model_dump(include={"surface", "base_url", "client_id"}),
+                "secret": connection.secret or str(connection.secret_file),
+                "streams": [stream.name for stream in session.settings.streams_of(connection)],
+            }
+        )
+    return rows

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pandas as pd
@@ -57,8 +58,9 @@ def prepare_home(folder: Path) -> Home:
         shutil.rmtree(folder)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / MARKER).touch()
-    for name in [name for name in os.environ if name.startswith(PREFIX)]:
-        del os.environ[name]
+    for name in list(os.environ):
+        if name.startswith(PREFIX):
+            del os.environ[name]
     return Home(folder.absolute()).prepare()
 
 
@@ -67,18 +69,21 @@ def answers(home: Home) -> Iterator[tuple[str, pd.DataFrame]]:
     with duckdb.connect(home.link, read_only=True) as db:
         db.execute(f"ATTACH {quote_text(str(home.books_link))} AS books (READ_ONLY)")
         for question, sql in QUESTIONS.items():
-            found = db.sql(sql)
-            rows = [
-                [printable(each) if isinstance(each, str) else each for each in row]
-                for row in found.fetchall()
-            ]
-            yield question, pd.DataFrame(rows, columns=found.columns, dtype=object)
+            result = db.sql(sql)
+            rows = [[_safe(value) for value in row] for row in result.fetchall()]
+            yield question, pd.DataFrame(rows, columns=result.columns, dtype=object)
+
+
+def _safe(value: Any) -> Any:
+    """Return a value whose text cannot control the terminal."""
+    return printable(value) if isinstance(value, str) else value
 
 
 @contextmanager
 def running_sandbox(home: Home, name: str, *options: str) -> Iterator[str]:
     """Run `python -m sandbox` for the block, with a connection to it; yield its address."""
-    secret, file = secrets.token_urlsafe(), home.settings_file.with_name(f"{name}-secret")
+    secret = secrets.token_urlsafe()
+    file = home.settings_file.with_name(f"{name}-secret")
     write_durably(file, secret.encode())
     with subprocess.Popen(  # noqa: S603 - our own program
         [sys.executable, "-m", "sandbox", *options],
@@ -91,10 +96,16 @@ def running_sandbox(home: Home, name: str, *options: str) -> Iterator[str]:
             ready = READY.match(process.stdout.readline() if process.stdout else "")
             if ready is None:
                 raise PartnerSyncError("The sandbox did not start.", STOPPED)
-            fields = dict(zip(("base_url", "client_id", "audience"), ready.groups(), strict=True))
+            address, client_id, audience = ready.groups()
             if name not in read_toml(home.connections_file):
-                fields |= {"auth_url": fields["base_url"], "secret_file": str(file)}
+                fields = {
+                    "base_url": address,
+                    "auth_url": address,
+                    "client_id": client_id,
+                    "audience": audience,
+                    "secret_file": str(file),
+                }
                 add_connection(home.connections_file, name, fields)
-            yield fields["base_url"]
+            yield address
         finally:
             process.terminate()

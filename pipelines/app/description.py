@@ -52,9 +52,7 @@ async def read_description(session: AppSession, client: ServiceClient) -> Json:
                 raise
             return document
         if seen:
-            change = _change(seen.parts, digests(document))
-            with session.metadata.transaction() as db:
-                db.get_one(ApiSpec, name).change = change
+            _note_change(session, seen, document)
     except Exception as error:  # noqa: BLE001 - no failure of the comparison reaches the lists
         logger.warning(
             "The interface description of `%s` was not compared with the one that `discover` "
@@ -65,6 +63,13 @@ async def read_description(session: AppSession, client: ServiceClient) -> Json:
     return document
 
 
+def _note_change(session: AppSession, seen: ApiSpec, document: Json) -> None:
+    """Keep how a description differs from the one that a person saw, for a check to find."""
+    change = _change(seen.parts, digests(document))
+    with session.metadata.transaction() as db:
+        db.get_one(ApiSpec, seen.connection).change = change
+
+
 def sized(document: Json, stream: Stream) -> Stream:
     """Return a stream whose pages have a size that the description allows.
 
@@ -72,9 +77,13 @@ def sized(document: Json, stream: Stream) -> Stream:
     """
     least, most = bounds(document, stream.path)
     most = most or MOST_BY_PATH.get(stream.path, MOST_IN_GENERAL)
-    size = max(min(stream.limit, most), min(least or 1, most))
-    usual = DOCUMENTED.get(stream.name, {}).get("limit", Stream.model_fields["limit"].default)
-    if size != stream.limit != usual:
+    # Where a description contradicts itself, a page may still not have more than `most`.
+    least = min(least or 1, most)
+    size = max(min(stream.limit, most), least)
+    documented = DOCUMENTED.get(stream.name, {})
+    usual = documented.get("limit", Stream.model_fields["limit"].default)
+    # Nobody has set the usual size, so there is nothing to correct in settings.toml.
+    if stream.limit not in {size, usual}:
         logger.info(
             "%s: limit = %d is not a page size that the service allows. Pages have up to %d "
             "records. Correct limit in settings.toml to end this message.",
@@ -87,22 +96,26 @@ def sized(document: Json, stream: Stream) -> Stream:
 
 def bounds(document: Json, path: str) -> Bounds:
     """Return what a description states of the parameter `limit` of a list."""
-    least, most = list[int](), list[int]()
+    minimums = list[int]()
+    maximums = list[int]()
     for schema in _limit_schemas(document, path):
-        least += _whole(schema.get("minimum"))
-        most += _whole(schema.get("maximum"))
-    return Bounds(max(least, default=None), min(most, default=None))
+        minimums += _page_size(schema.get("minimum"))
+        maximums += _page_size(schema.get("maximum"))
+    return Bounds(max(minimums, default=None), min(maximums, default=None))
 
 
 def _limit_schemas(document: Json, path: str) -> Iterator[Json]:
+    """Yield what may have `minimum` and `maximum` of the parameter `limit`."""
     for name in (path, path.removeprefix(VERSION)):
         item = find(document, document, "paths", name)
         operation = find(document, item, "get")
+        # Parameters of a path hold for each of its operations.
         for owner in (item, operation):
-            for each in find(document, owner, "parameters", kind=list):
-                parameter = find(document, each)
+            for listed in find(document, owner, "parameters", kind=list):
+                parameter = find(document, listed)
                 if parameter.get("name") == "limit":
-                    yield parameter  # as OpenAPI 2 has it
+                    # In OpenAPI 2, the bounds are in the parameter itself.
+                    yield parameter
                     yield from _schemas(document, parameter.get("schema"), DEEPEST)
 
 
@@ -110,38 +123,46 @@ def _schemas(document: Json, value: Any, depth: int) -> Iterator[Json]:
     """Yield a schema and those that it combines."""
     schema = find(document, value)
     yield schema
-    for name in COMBINED if depth else ():
-        for each in find(document, schema, name, kind=list):
-            yield from _schemas(document, each, depth - 1)
+    if depth == 0:
+        return
+    for name in COMBINED:
+        for part in find(document, schema, name, kind=list):
+            yield from _schemas(document, part, depth - 1)
 
 
-def _whole(value: Any) -> list[int]:
-    """Return a bound as a page size, at least 1; none if it is not a number."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return [max(1, int(value))] if is_number else []
+def _page_size(bound: Any) -> list[int]:
+    """Return a bound as a page size, at least 1; an empty list if it is not a number."""
+    # In Python, true and false are numbers, too.
+    if isinstance(bound, bool) or not isinstance(bound, int | float):
+        return []
+    return [max(1, int(bound))]
 
 
 def digests(document: Json) -> dict[str, str]:
     """Return a digest of each route and each schema of a description, by name."""
-    schemas = find(document, document, "components", "schemas")
-    parts = {f"schema {name}": schema for name, schema in schemas.items()}
+    parts = Json()
+    for name, schema in find(document, document, "components", "schemas").items():
+        parts[f"schema {name}"] = schema
     for path in find(document, document, "paths"):
         for method, operation in find(document, document, "paths", path).items():
             parts[f"{method.upper()} {path}"] = operation
-    return {
-        printable(name, 80): sha256(json.dumps(part, sort_keys=True).encode()).hexdigest()[:16]
-        for name, part in parts.items()
-    }
+    digest_of = dict[str, str]()
+    for name, part in parts.items():
+        # Another order of the same fields is no change.
+        text = json.dumps(part, sort_keys=True)
+        digest_of[printable(name, 80)] = sha256(text.encode()).hexdigest()[:16]
+    return digest_of
 
 
 def _change(before: Json, now: Json) -> str | None:
     """Return what is new, gone or different, in words; None if nothing is."""
-    kinds = {
+    in_both = now.keys() & before.keys()
+    names_of = {
         "New": now.keys() - before.keys(),
         "Gone": before.keys() - now.keys(),
-        "Changed": {name for name in now.keys() & before.keys() if now[name] != before[name]},
+        "Changed": {name for name in in_both if now[name] != before[name]},
     }
-    texts = [f"{kind}: {', '.join(sorted(names))}." for kind, names in kinds.items() if names]
+    texts = [f"{kind}: {', '.join(sorted(names))}." for kind, names in names_of.items() if names]
     return printable(" ".join(texts), LONGEST_CHANGE) or None
 
 
@@ -149,10 +170,17 @@ def find(document: Json, value: Any, *names: str, kind: type[Any] = dict) -> Any
     """Return an object or list in an object, references followed; an empty one without any."""
     rest = list(names)
     for _step in range(MOST_STEPS):
-        if isinstance(value, dict) and isinstance(reference := value.get("$ref"), str):
-            value, rest = document, [*reference.removeprefix("#/").split("/"), *rest]
-        elif isinstance(value, dict) and rest:
+        if not isinstance(value, dict):
+            break
+        reference = value.get("$ref")
+        if isinstance(reference, str):
+            # Its path begins at the top of the document.
+            value = document
+            rest = [*reference.removeprefix("#/").split("/"), *rest]
+        elif rest:
             value = value.get(rest.pop(0))
         else:
             break
-    return value if not rest and isinstance(value, kind) else kind()
+    if rest or not isinstance(value, kind):
+        return kind()
+    return value

@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Iterator
 from hashlib import sha256
-from typing import Final
+from typing import Final, NamedTuple
 
 from pydantic import ValidationError
 
@@ -22,6 +22,14 @@ DOCUMENTATION: Final = re.compile(r"/docs(/[\w~-][\w.~-]*)+")  # never another h
 PAGES: Final = ("responses", "200", "content", "application/json", "schema", "properties")
 
 
+class DescribedList(NamedTuple):
+    """A list in a description, with the settings of a stream that would read it."""
+
+    path: str
+    surface: str
+    limit: int
+
+
 def discover(session: AppSession, name: str, path: str) -> list[Json]:
     """Return one row for each list in the interface description of a connection's service.
 
@@ -36,16 +44,28 @@ def discover(session: AppSession, name: str, path: str) -> list[Json]:
             "Open the service's HTML documentation; it links the description.",
         )
     document = loop.run(_read_description(session, connection, path))
-    now, names = session.clock.utc_now(), set(session.settings.streams)
-    seen = ApiSpec(connection=name, path=path, parts=digests(document), seen_at=now, change=None)
+    seen = ApiSpec(
+        connection=name,
+        path=path,
+        parts=digests(document),
+        seen_at=session.clock.utc_now(),
+        change=None,
+    )
     with session.metadata.transaction() as db:
         db.merge(seen)
+    names = set(session.settings.streams)
     rows = []
-    for found in _find_lists(document):
-        state = _state(session, connection, found)
-        lines = _lines(found, names) if state == "not read" else ""
-        del found["limit"]
-        rows.append({**found, "state": state, "lines": lines})
+    for described in _described_lists(document):
+        state = _state(session, connection, described)
+        lines = _lines(described, names) if state == "not read" else ""
+        rows.append(
+            {
+                "path": described.path,
+                "surface": described.surface,
+                "state": state,
+                "lines": lines,
+            }
+        )
     return rows
 
 
@@ -54,18 +74,18 @@ async def _read_description(session: AppSession, connection: Connection, path: s
         return await client.read_object(path)
 
 
-def _state(session: AppSession, connection: Connection, found: Json) -> str:
+def _state(session: AppSession, connection: Connection, described: DescribedList) -> str:
     """Return what a connection makes of a list."""
-    path, surface = found["path"], found["surface"]
-    streams = [each.name for each in session.settings.streams.values() if each.path == path]
-    if "{" in path:
+    if "{" in described.path:
         return "cannot be read: its path needs an identifier"
-    if not _can_be_stream(path):
+    if not _can_be_stream(described.path):
         return "cannot be read: its path has other characters than a stream's"
-    if surface != connection.surface:
-        return f"needs a {surface} connection"
-    if streams:
-        return f"{'skipped' if streams[0] in connection.skip else 'read'} as {streams[0]}"
+    if described.surface != connection.surface:
+        return f"needs a {described.surface} connection"
+    for stream in session.settings.streams.values():
+        if stream.path == described.path:
+            verb = "skipped" if stream.name in connection.skip else "read"
+            return f"{verb} as {stream.name}"
     return "not read"
 
 
@@ -76,38 +96,43 @@ def _can_be_stream(path: str, name: str = "x") -> bool:
         return False
 
 
-def _lines(found: Json, names: set[str]) -> str:
+def _lines(described: DescribedList, names: set[str]) -> str:
     """Return the lines that switch a list on. Its name is none of `names`, and is added to them."""
-    name = re.sub(r"[^a-z0-9]+", "_", found["path"].removeprefix(PREFIX).lower()).strip("_")
-    if name in names or not _can_be_stream(found["path"], name):
-        name = f"list_{sha256(found['path'].encode()).hexdigest()[:8]}"
+    path = described.path
+    name = re.sub(r"[^a-z0-9]+", "_", path.removeprefix(PREFIX).lower()).strip("_")
+    if name in names or not _can_be_stream(path, name):
+        name = f"list_{sha256(path.encode()).hexdigest()[:8]}"
     names.add(name)
-    fields = Stream.model_fields
-    settings = {key: value for key, value in found.items() if value != fields[key].default}
-    lines = (f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in settings.items())
-    return "\n".join([f"[streams.{name}]", *lines])
+    lines = [f"[streams.{name}]"]
+    for key, value in described._asdict().items():
+        if value != Stream.model_fields[key].default:
+            lines.append(f"{key} = {json.dumps(value, ensure_ascii=False)}")
+    return "\n".join(lines)
 
 
-def _find_lists(document: Json) -> Iterator[Json]:
-    """Yield settings of a stream for each route that answers with `data` and a `pagination`."""
+def _described_lists(document: Json) -> Iterator[DescribedList]:
+    """Yield each route that answers with `data` and a `pagination`."""
     for path in sorted(find(document, document, "paths")):
         operation = find(document, document, "paths", path, "get")
         answer = find(document, operation, *PAGES)
         is_array = find(document, answer, "data").get("type") == "array"
         if path.startswith(PREFIX) and is_array and "pagination" in answer:
-            surface, limit = _surface(document, operation), _limit(document, path)
-            yield {"path": path, "surface": surface, "limit": limit}
+            yield DescribedList(path, _surface(document, operation), _limit(document, path))
 
 
 def _surface(document: Json, operation: Json) -> str:
-    security = find(document, operation, "security", kind=list)
-    names = {name for each in security for name in find(document, each)}
-    schemes = (find(document, document, "components", "securitySchemes", each) for each in names)
-    return "merchant" if any(each.get("type") == "apiKey" for each in schemes) else "partner"
+    """Return which surface a route belongs to: merchants are authenticated by an API key."""
+    for requirement in find(document, operation, "security", kind=list):
+        for name in find(document, requirement):
+            scheme = find(document, document, "components", "securitySchemes", name)
+            if scheme.get("type") == "apiKey":
+                return "merchant"
+    return "partner"
 
 
 def _limit(document: Json, path: str) -> int:
     """Return the greatest page size that is stated, at most MOST_RECORDS; else the default."""
     most = bounds(document, path).most
-    default = int(Stream.model_fields["limit"].default)
-    return default if most is None else min(most, MOST_RECORDS)
+    if most is None:
+        return int(Stream.model_fields["limit"].default)
+    return min(most, MOST_RECORDS)

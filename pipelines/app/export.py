@@ -25,7 +25,8 @@ from pipelines.publish.export_xlsx import write_workbook
 from pipelines.warehouse.duckdb_file import Row
 from pipelines.warehouse.memory_limit import is_memory_refused
 
-DBT, SOURCES = "dbt", "sources.yml"
+DBT: Final = "dbt"
+SOURCES: Final = "sources.yml"
 CSV: Final = "FORMAT csv, HEADER"
 # Smaller than the default groups, which need more memory than `memory_limit`.
 PARQUET: Final = "FORMAT parquet, ROW_GROUP_SIZE_BYTES '16MB'"
@@ -78,7 +79,8 @@ def export_tables(
             return [_row(table, f"{table.name} in {target}") for table in chosen]
         with _new_folder(folder, default) as (part, whole):
             if target == DBT:
-                document = json.dumps(describe_sources(chosen), indent=2)  # JSON is YAML
+                # JSON is YAML.
+                document = json.dumps(describe_sources(chosen), indent=2)
                 (part / SOURCES).write_text(document, encoding="utf-8")
                 return [_row(table, str(whole / SOURCES)) for table in chosen]
             return [_write(table, target, part, whole) for table in chosen]
@@ -103,15 +105,19 @@ def _database_url(target: str, folder: Path | None) -> str:
 
 def _choose(known: Sequence[ExportTable], titles: Sequence[str]) -> list[ExportTable]:
     """Return the tables with these titles (none: all of schema `current`)."""
-    chosen: dict[str, ExportTable] = {}
-    for title in titles or ["current"]:
-        found = {table.title: table for table in known if title in {table.title, table.schema}}
-        if titles and not found:
+    if not titles:
+        return [table for table in known if table.schema == "current"]
+    # By title: a table that is named twice is exported once.
+    chosen = dict[str, ExportTable]()
+    for title in titles:
+        named = [table for table in known if title in {table.title, table.schema}]
+        if not named:
             raise ConfigurationError(
                 f"The published version has no table `{title}`. Nothing was exported. Possible "
                 f"tables: {', '.join(table.title for table in known)}."
             )
-        chosen |= found
+        for table in named:
+            chosen[table.title] = table
     return list(chosen.values())
 
 
@@ -123,7 +129,8 @@ def _new_folder(given: Path | None, default: Path) -> Iterator[tuple[Path, Path]
     the end. Raises StorageFailed for what cannot be read or written.
     """
     folder = expand_user(given).absolute() if given else default
-    part, before = (folder.with_name(f".{folder.name}.{name}") for name in ("part", "before"))
+    part = folder.with_name(f".{folder.name}.part")
+    before = folder.with_name(f".{folder.name}.before")
     try:
         if given and folder.exists() and (folder.is_file() or any(folder.iterdir())):
             raise ConfigurationError(
@@ -147,8 +154,8 @@ def _new_folder(given: Path | None, default: Path) -> Iterator[tuple[Path, Path]
             "Make room or correct the permissions, then run `partner-sync export` again.",
         ) from error
     finally:
-        for each in (part, before):
-            shutil.rmtree(each, ignore_errors=True)
+        shutil.rmtree(part, ignore_errors=True)
+        shutil.rmtree(before, ignore_errors=True)
 
 
 def _write(table: ExportTable, target: str, part: Path, folder: Path) -> Row:
@@ -159,5 +166,9 @@ def _write(table: ExportTable, target: str, part: Path, folder: Path) -> Row:
 
 
 def _row(table: ExportTable, place: str, numbers_as_text: Sequence[str] = ()) -> Row:
-    found = {"table": table.title, "rows": table.count(), "exported_to": place}
-    return found | {"numbers_as_text": list(numbers_as_text)}
+    return {
+        "table": table.title,
+        "rows": table.count(),
+        "exported_to": place,
+        "numbers_as_text": list(numbers_as_text),
+    }

@@ -70,7 +70,8 @@ def _replace(engine: sa.Engine, table: ExportTable) -> None:
         return column.text if target.columns[column.name].type is TEXT else column.value
 
     with engine.begin() as connection:
-        if engine.dialect.name == "sqlite":  # its driver begins by itself before an INSERT only
+        # The driver of SQLite begins a transaction by itself before an INSERT, but not before DROP.
+        if engine.dialect.name == "sqlite":
             connection.exec_driver_sql("BEGIN IMMEDIATE")
         target.drop(connection, checkfirst=True)
         target.create(connection)
@@ -83,7 +84,7 @@ def target_table(table: ExportTable, dialect: sa.Dialect) -> sa.Table:
     """Return the table that a database gets. Raises IdentifierError for a name too long for it."""
     for name in (table.name, *(column.name for column in table.columns)):
         dialect.validate_identifier(name)
-    columns = (sa.Column(each.name, _type(each, dialect)) for each in table.columns)
+    columns = [sa.Column(column.name, _type(column, dialect)) for column in table.columns]
     return sa.Table(table.name, sa.MetaData(), *columns)
 
 
@@ -94,5 +95,6 @@ def _type(column: ExportColumn, dialect: sa.Dialect) -> sa.types.TypeEngine[Any]
     precision, scale = map(int, re.findall(r"\d+", column.type))
     exact = sa.Numeric(precision, scale)
     bind = exact.dialect_impl(dialect).bind_processor(dialect)
-    rounds = bind is not None and isinstance(bind(Decimal("0.1")), float)
-    return TEXT if rounds else exact
+    # For a database without exact decimals, SQLAlchemy binds them as floats.
+    is_rounded = bind is not None and isinstance(bind(Decimal("0.1")), float)
+    return TEXT if is_rounded else exact

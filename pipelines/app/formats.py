@@ -27,5 +27,5 @@ def sentence(numbers: Numbers) -> str:
     published = named.pop("published_version", "None")
     if published not in {"None", named["version"]}:
         named["version"] += f" (published: {published})"
-    parts = (f"{name.replace('_', ' ')} {number}" for name, number in named.items())
+    parts = [f"{name.replace('_', ' ')} {number}" for name, number in named.items()]
     return f"Formats: {', '.join(parts)}."

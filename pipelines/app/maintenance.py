@@ -1,11 +1,12 @@
 """Work on versions and files: list and verify them, delete old ones, erase; held scans."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
 from sqlalchemy import select
+from sqlalchemy.orm import Session
 
 from pipelines.app.session import AppSession
 from pipelines.core import stop
@@ -28,12 +29,12 @@ from pipelines.warehouse.books import BooksFolder
 from pipelines.warehouse.duckdb_file import Row
 from pipelines.warehouse.version_files import Version
 
-EXPECTED = (VersionStatus.PUBLISHED, VersionStatus.LOST)  # to have a file
+WITH_FILE = (VersionStatus.PUBLISHED, VersionStatus.LOST)  # of a version that should have one
 __all__ = [
     "ErasureRequest", "decide_held_scan", "erase_records", "list_versions", "prune_files",
     "rollback", "verify_files",
 ]  # fmt: skip
-MOST = 0.5  # share of the scan files that `prune` deletes only if it is forced
+MOST_PRUNED = 0.5  # share of the scan files; `prune` deletes more only if it is forced
 
 
 def prune_files(
@@ -66,8 +67,8 @@ def _refuse_most(session: AppSession, old: list[Row], days: int) -> None:
     """Raise ConfigurationError if a prune would delete more than half of the scan files."""
     with session.metadata.transaction() as db:
         known = db.scalars(select(Scan).where(Scan.status != ScanStatus.PRUNED)).all()
-    pruned = sum(each["kind"] == "scan" for each in old)
-    if pruned > len(known) * MOST:
+    pruned = sum(row["kind"] == "scan" for row in old)
+    if pruned > len(known) * MOST_PRUNED:
         raise ConfigurationError(
             f"{pruned:,} of {len(known):,} scan files are more than {days:,} days older than the "
             "newest one. Nothing was deleted.",
@@ -84,27 +85,10 @@ def verify_files(session: AppSession) -> Row:
     """
     with session.metadata.transaction() as db:
         known = list(db.scalars(select(Scan).order_by(Scan.started_at)))
-    versions = dict.fromkeys([session.warehouse.published(), *session.warehouse.versions()])
-    readers: list[Callable[[], object]] = [session.metadata.verify]
-    readers += [partial(_read_version, session, each) for each in versions if each]
-    folder = BooksFolder(session.warehouse)
-    books = dict.fromkeys([folder.published(), *folder.every()])
-    readers += [partial(folder.verify, each) for each in books if each]
-    readers += [partial(require_intact, *each) for each in read_closes(session).items()]
-    readers += [
-        partial(session.archive.open_sealed, each)
-        for each in known
-        if each.sha256 and each.status != ScanStatus.PRUNED
-    ]
-    damaged = [
-        {
-            "message": f"Scan file {file} is not in the metadata database. It is not loaded by any "
-            "build.",
-            "remedy": "Restore metadata.db from a backup, or move the file out of the archive.",
-        }
-        for file in session.archive.unknown_files(known)
-    ]
-    damaged += [*_lost_versions(session), *map(_left_over, left_over(session.home))]
+    readers = _readers(session, known)
+    damaged = [_unknown_file(file) for file in session.archive.unknown_files(known)]
+    damaged += _lost_versions(session)
+    damaged += [_left_over(path) for path in left_over(session.home)]
     files = len(readers) + len(damaged)
     for read in readers:
         stop.raise_if_requested()
@@ -115,16 +99,45 @@ def verify_files(session: AppSession) -> Row:
     return {"files": files, "damaged": damaged}
 
 
+def _readers(session: AppSession, known: Sequence[Scan]) -> list[Callable[[], object]]:
+    """Return functions that each read a file whole. They raise PartnerSyncError if it is damaged.
+
+    Published files are among them also if they are gone, so that this is noticed.
+    """
+    readers: list[Callable[[], object]] = [session.metadata.verify]
+    warehouse = session.warehouse
+    versions = dict.fromkeys([warehouse.published(), *warehouse.versions()])
+    readers += [partial(_read_version, session, version) for version in versions if version]
+    folder = BooksFolder(warehouse)
+    all_books = dict.fromkeys([folder.published(), *folder.every()])
+    readers += [partial(folder.verify, books) for books in all_books if books]
+    for copy_folder, close in read_closes(session).items():
+        readers.append(partial(require_intact, copy_folder, close))
+    kept_scans = [scan for scan in known if scan.sha256 and scan.status != ScanStatus.PRUNED]
+    readers += [partial(session.archive.open_sealed, scan) for scan in kept_scans]
+    return readers
+
+
+def _unknown_file(file: Path) -> Row:
+    return {
+        "message": f"Scan file {file} is not in the metadata database. It is not loaded by any "
+        "build.",
+        "remedy": "Restore metadata.db from a backup, or move the file out of the archive.",
+    }
+
+
 def _lost_versions(session: AppSession) -> Iterator[Row]:
     """Yield what is wrong with versions that were published and have no file.
 
     Not with the published one: reading it says so.
     """
-    expected = select(VersionRow.number).where(VersionRow.status.in_(EXPECTED))
+    expected = select(VersionRow.number).where(VersionRow.status.in_(WITH_FILE))
     with session.metadata.transaction() as db:
         numbers = set(db.scalars(expected))
-    numbers.difference_update(each.number for each in session.warehouse.versions())
-    if published := session.warehouse.published():
+    for version in session.warehouse.versions():
+        numbers.discard(version.number)
+    published = session.warehouse.published()
+    if published is not None:
         numbers.discard(published.number)
     for number in sorted(numbers):
         yield {
@@ -152,21 +165,26 @@ def _read_version(session: AppSession, version: Version) -> None:
 
 def list_versions(session: AppSession) -> list[Row]:
     """Return the versions whose files exist, newest first. `content` names the checkpoint."""
-    published, keeper, found = session.warehouse.published(), checkpoint(session), list[Row]()
+    published = session.warehouse.published()
+    rebuild_base = checkpoint(session)
     with session.metadata.transaction() as db:
-        rows = {row.number: row for row in db.query(VersionRow)}
+        known = {row.number: row for row in db.query(VersionRow)}
+    rows = list[Row]()
     for version in reversed(session.warehouse.versions()):
-        row = rows.get(version.number)
-        found.append(
+        row = known.get(version.number)
+        content = row.note if row else ""
+        if version == rebuild_base:
+            content += " (checkpoint)"
+        rows.append(
             {
                 "version": version.number,
                 "published": version == published,
                 "bytes": version.path.stat().st_size,
                 "created_at": row and row.created_at,
-                "content": (row.note if row else "") + " (checkpoint)" * (version == keeper),
+                "content": content,
             }
         )
-    return found
+    return rows
 
 
 def rollback(session: AppSession, number: int | None, reason: str) -> str:
@@ -202,18 +220,27 @@ def decide_held_scan(
 
     The decision is about this scan only: a later scan passes the same guards.
     """
-    session.lists([connection], [stream])
-    about = (connection, stream)
+    session.lists([connection], [stream])  # raises for a list that is not configured
+    kind = "reject" if reject else "approve"
     status = ScanStatus.REJECTED if reject else ScanStatus.APPROVED
     with session.metadata.transaction() as db:
-        held = [each for each in scans.held_scans(db) if (each.connection, each.stream) == about]
-        if not held:
+        scan = _held_scan(db, connection, stream)
+        if scan is None:
             raise PartnerSyncError(
                 f"No scan of {connection}/{stream} is held. Nothing was changed.",
                 "Run `partner-sync status` to see what waits for a decision.",
             )
-        scan, why = held[0], held[0].reason
-        add_decision(db, session.decision("reject" if reject else "approve", scan.scan_id, reason))
+        # `set_status` replaces it by the reason of the decision.
+        held_because = scan.reason
+        add_decision(db, session.decision(kind, scan.scan_id, reason))
         scans.set_status(db, scan.scan_id, status, reason)
     began = f"{scan.started_at:%Y-%m-%d %H:%M}"
-    return f"{status.capitalize()} the scan of {connection}/{stream} of {began} ({why})."
+    return f"{status.capitalize()} the scan of {connection}/{stream} of {began} ({held_because})."
+
+
+def _held_scan(db: Session, connection: str, stream: str) -> Scan | None:
+    """Return the scan of a list that waits for a decision; None if none does."""
+    for scan in scans.held_scans(db):
+        if (scan.connection, scan.stream) == (connection, stream):
+            return scan
+    return None

@@ -5,7 +5,7 @@ Finance gets a summary of each new version, where setting `notify_summary` says 
 
 import logging
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import timedelta
 from typing import Any, Final
 
@@ -42,35 +42,53 @@ def notify_findings(session: AppSession) -> None:
     with hold_lock(session.metadata.locks, "notify"):
         now = session.clock.utc_now()
         with session.metadata.transaction() as db:
-            due, severities = list(due_findings(db, now, REPEAT)), open_severities(db)
+            due = list(due_findings(db, now, REPEAT))
+            severities = open_severities(db)
         if not due:
             return
-        events = [event for _row, event in due]
-        counts = {each: events.count(each) for each in ("new", "cleared") if each in events}
-        parts = (f"{count} {what}" for what, count in (counts | {"open": len(severities)}).items())
-        title, kind = f"partner-sync: {', '.join(parts)} findings", apprise.NotifyType.SUCCESS
-        if severities:
-            is_error = Severity.ERROR in severities
-            kind = apprise.NotifyType.FAILURE if is_error else apprise.NotifyType.WARNING
-        sent = _send(session, session.settings.notify, title, _text(due), kind)
-        if any(row["sent"] for row in sent):
-            with session.metadata.transaction() as db:
-                for row, _event in due:
-                    row.notified_at = None if row.cleared_at else now
-                    db.merge(row)
+        title = _title(due, len(severities))
+        sent = _send(session, session.settings.notify, title, _text(due), _kind(severities))
+        if not any(row["sent"] for row in sent):
+            return
+        with session.metadata.transaction() as db:
+            for finding, _event in due:
+                # One that comes back later is due at once, so its time is forgotten.
+                finding.notified_at = None if finding.cleared_at else now
+                db.merge(finding)
+
+
+def _title(due: Sequence[tuple[FindingRow, str]], still_open: int) -> str:
+    """Return how many findings are new, cleared and open."""
+    events = [event for _finding, event in due]
+    counts = [f"{events.count(event)} {event}" for event in ("new", "cleared") if event in events]
+    counts.append(f"{still_open} open")
+    return f"partner-sync: {', '.join(counts)} findings"
+
+
+def _kind(severities: Collection[str]) -> apprise.NotifyType:
+    """Return how a channel shows a message, by the severities of open findings."""
+    if not severities:
+        return apprise.NotifyType.SUCCESS
+    if Severity.ERROR in severities:
+        return apprise.NotifyType.FAILURE
+    return apprise.NotifyType.WARNING
 
 
 def _text(due: Sequence[tuple[FindingRow, str]]) -> str:
+    """Return a line for each message, and how many more there are."""
     lines = []
     messages = list[About]()
-    for row, event in due:
-        remedy = "" if event == "cleared" else row.remedy
-        messages.append(About(row.connection, row.stream, row.message, remedy, event))
+    for finding, event in due:
+        remedy = "" if event == "cleared" else finding.remedy
+        about = About(finding.connection, finding.stream, finding.message, remedy, event)
+        messages.append(about)
     for places, about in said_once(messages):
         text = f"{about.message} {about.remedy}".strip()
         lines.append(f"{about.kind}: {places or 'warehouse'}: {printable(text)}")
-    more = len(lines) - MOST_LINES
-    return "\n".join([*lines[:MOST_LINES], *([f"and {more} more"] if more > 0 else [])])
+    shown = lines[:MOST_LINES]
+    if len(lines) > MOST_LINES:
+        shown.append(f"and {len(lines) - MOST_LINES} more")
+    return "\n".join(shown)
 
 
 def send_test(session: AppSession) -> list[Row]:
@@ -83,9 +101,9 @@ def notify_summary(session: AppSession, figures: Figures) -> None:
     """Send the totals of a version. A failure to send is recorded, and a check finds it."""
     verdicts = judge(figures)
     lines = verdicts.why_not_proven()
-    for each in verdicts.totals():
-        each["currency"] = each["currency"] or "No currency"
-        lines.append(SUMMARY.format(**each))
+    for total in verdicts.totals():
+        total["currency"] = total["currency"] or "No currency"
+        lines.append(SUMMARY.format(**total))
     if not verdicts.currencies:
         lines.append(verdicts.problem)
     title = f"partner-sync: usage and billing, version {verdicts.version}"
@@ -101,9 +119,11 @@ def _send(
 ) -> list[Row]:
     """Send a message to channels, record it, and return a row for each."""
     text = session.redactor.clean(text)
-    message, rows = {"title": title, "body": text, "notify_type": kind}, list[Row]()
+    message = {"title": title, "body": text, "notify_type": kind}
+    rows = list[Row]()
     for name in channels:
-        error, sent_at = _send_to(session, name, message), session.clock.utc_now()
+        error = _send_to(session, name, message)
+        sent_at = session.clock.utc_now()
         with session.metadata.transaction() as db:
             db.add(Notification(sent_at=sent_at, channel=name, text=text, error=error))
         rows.append({"channel": name, "sent": error is None, "message": error or ""})

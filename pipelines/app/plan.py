@@ -1,11 +1,12 @@
 """Tries connections before a sync, and says how many requests and seconds the sync takes."""
 
 import math
+from collections.abc import Mapping
 
 from pipelines.app.connect import account_of, limiter_actor, open_service
 from pipelines.app.description import read_description, sized
 from pipelines.app.session import AppSession
-from pipelines.app.skipped import Found, note_permissions
+from pipelines.app.skipped import PageOrError, note_permissions
 from pipelines.archive.envelope import ParsedPage
 from pipelines.checks.skipped import READ_AGAIN
 from pipelines.config.connections import Connection, skip_streams
@@ -27,9 +28,9 @@ HINT = (
 
 async def _first_pages(
     session: AppSession, connection: Connection, streams: list[Stream]
-) -> dict[str, Found]:
+) -> dict[str, PageOrError]:
     """Request one page of each list; a failure of the whole connection is under `credentials`."""
-    found: dict[str, Found] = {}
+    pages = dict[str, PageOrError]()
     try:
         async with open_service(session, connection) as client:
             document = await read_description(session, client)
@@ -37,12 +38,12 @@ async def _first_pages(
                 limit = sized(document, stream).limit
                 try:
                     answer = await client.page(stream.path, 0, limit, lambda _attempt: None)
-                    found[stream.name] = answer.content
+                    pages[stream.name] = answer.content
                 except PartnerSyncError as error:
-                    found[stream.name] = error
+                    pages[stream.name] = error
     except PartnerSyncError as error:
-        found = {CREDENTIALS: error}
-    return found
+        return {CREDENTIALS: error}
+    return pages
 
 
 def check_connections(
@@ -53,55 +54,75 @@ def check_connections(
     That includes skipped lists, so that it is seen when the account may read them. `skip_refused`
     lets a connection skip the lists that its account may not read, unless it may read none.
     """
-    rows = []
+    rows = list[Row]()
     for name, streams in session.lists(connections).items():
         connection = session.settings.connection(name)
-        lists = streams + session.settings.skipped_by(connection)
-        pages = loop.run(_first_pages(session, connection, lists))
-        refused = [each.name for each in streams if isinstance(pages.get(each.name), NotPermitted)]
-        if skip_refused and refused and len(refused) < len(streams):
-            skip_streams(session.home.connections_file, name, refused)
-        skipped = session.settings.connection(name).skip
-        if CREDENTIALS not in pages:
-            noted = {stream: page for stream, page in pages.items() if stream in skipped}
-            note_permissions(session, name, noted)
-        found: dict[str, Found | str] = {CREDENTIALS: f"accepted: {account_of(session, name)}"}
-        # The merchant surface has no whoami: only a list that was read proves its key.
-        if connection.surface == "merchant" and not any(
-            isinstance(page, ParsedPage) for page in pages.values()
-        ):
-            found = {}
-        found |= pages
-        rows += [
-            {"connection": name, "checked": checked}
-            | (_skipped(name, checked, each) if checked in skipped else _checked(each))
-            for checked, each in found.items()
-        ]
-    clean = session.redactor.clean
-    return [row | {field: clean(row[field]) for field in ("message", "remedy")} for row in rows]
+        skipped = session.settings.skipped_by(connection)
+        pages = loop.run(_first_pages(session, connection, streams + skipped))
+        if skip_refused:
+            _skip_refused(session, name, streams, pages)
+        rows += _check_rows(session, name, pages)
+    for row in rows:
+        # The service may repeat a credential in what it says of an error.
+        row["message"] = session.redactor.clean(row["message"])
+        row["remedy"] = session.redactor.clean(row["remedy"])
+    return rows
 
 
-def _checked(found: Found | str) -> Row:
-    if isinstance(found, PartnerSyncError):
-        return {"passed": False, "message": str(found), "remedy": found.remedy}
-    if isinstance(found, ParsedPage):
-        found = f"can be read and {'has rows' if found.data else 'is empty'}"
-    return {"passed": True, "message": found, "remedy": ""}
+def _skip_refused(
+    session: AppSession, name: str, streams: list[Stream], pages: Mapping[str, PageOrError]
+) -> None:
+    """Let a connection skip the lists that its account may not read, unless it may read none."""
+    refused = [
+        stream.name for stream in streams if isinstance(pages.get(stream.name), NotPermitted)
+    ]
+    if refused and len(refused) < len(streams):
+        skip_streams(session.home.connections_file, name, refused)
 
 
-def _skipped(name: str, stream: str, found: Found | str) -> Row:
+def _check_rows(session: AppSession, name: str, pages: Mapping[str, PageOrError]) -> list[Row]:
+    """Return a row for the credentials of a connection, if they are proven, and for each list."""
+    # As it is in the file now: it may skip more lists than when they were asked for.
+    connection = session.settings.connection(name)
+    if CREDENTIALS not in pages:
+        skipped = {stream: page for stream, page in pages.items() if stream in connection.skip}
+        note_permissions(session, name, skipped)
+    checks = dict[str, Row]()
+    was_read = any(isinstance(page, ParsedPage) for page in pages.values())
+    # The merchant surface has no whoami: only a list that was read proves its key.
+    if was_read or connection.surface != "merchant":
+        checks[CREDENTIALS] = _passed(f"accepted: {account_of(session, name)}")
+    for checked, page in pages.items():
+        if checked in connection.skip:
+            checks[checked] = _check_skipped(name, checked, page)
+        else:
+            checks[checked] = _check(page)
+    return [{"connection": name, "checked": checked, **row} for checked, row in checks.items()]
+
+
+def _passed(message: str, remedy: str = "") -> Row:
+    return {"passed": True, "message": message, "remedy": remedy}
+
+
+def _check(page: PageOrError) -> Row:
+    """Return the result of the check of a list, or of the credentials if these are refused."""
+    if isinstance(page, PartnerSyncError):
+        return {"passed": False, "message": str(page), "remedy": page.remedy}
+    return _passed("can be read and has rows" if page.data else "can be read and is empty")
+
+
+def _check_skipped(name: str, stream: str, page: PageOrError) -> Row:
     """Return the result of the check of a skipped list, which always passes."""
-    if isinstance(found, ParsedPage):
+    if isinstance(page, ParsedPage):
         remedy = READ_AGAIN.format(connection=name, stream=stream)
-        return {"passed": True, "message": "is skipped, but can be read", "remedy": remedy}
-    said = str(found).removesuffix(UNCHANGED).strip()
-    message = f"is skipped. Whether the account may read it is not known. {said}"
-    if isinstance(found, NotPermitted):
-        message = (
-            f"this account may not read it (403). It is skipped; `partner-sync check` and each "
-            f"sync look again. {said}"
+        return _passed("is skipped, but can be read", remedy)
+    reason = str(page).removesuffix(UNCHANGED).strip()
+    if isinstance(page, NotPermitted):
+        return _passed(
+            "this account may not read it (403). It is skipped; `partner-sync check` and each "
+            f"sync look again. {reason}"
         )
-    return {"passed": True, "message": message, "remedy": ""}
+    return _passed(f"is skipped. Whether the account may read it is not known. {reason}")
 
 
 def plan_sync(
@@ -113,7 +134,7 @@ def plan_sync(
     connection cannot be used. Numbers that are None are not known; `at_least`: they may be more;
     `basis` says what they rest on, or why a page could not be read.
     """
-    rows = []
+    rows = list[Row]()
     for name, streams in session.lists(connections).items():
         connection = session.settings.connection(name)
         actor = limiter_actor(session, connection)
@@ -121,37 +142,65 @@ def plan_sync(
             scans = {stream.name: newest_sealed(db, name, stream.name) for stream in streams}
             stated = db.get(RateLimitActor, actor)
         limit = (stated and stated.limit) or DOCUMENTED_LIMIT
-        speed = min(limit, connection.max_requests_per_window or limit)
-        unread = [stream for stream in streams if ask and not scans[stream.name]]
-        pages = loop.run(_first_pages(session, connection, unread)) if unread else {}
-        if isinstance(failure := pages.get(CREDENTIALS), PartnerSyncError):
-            raise failure
-        rows += [
-            {"connection": name, "stream": stream.name}
-            | _planned(stream, scans[stream.name], pages.get(stream.name), speed)
-            for stream in streams
-        ]
+        requests_per_second = min(limit, connection.max_requests_per_window or limit)
+        pages = dict[str, PageOrError]()
+        if ask:
+            unread = [stream for stream in streams if not scans[stream.name]]
+            pages = _require_pages(session, connection, unread)
+        for stream in streams:
+            planned = _planned(stream, scans[stream.name], pages.get(stream.name))
+            seconds = None
+            if planned["requests"] is not None:
+                seconds = math.ceil(planned["requests"] / requests_per_second)
+            rows.append(
+                {
+                    "connection": name,
+                    "stream": stream.name,
+                    "rows": planned["rows"],
+                    "requests": planned["requests"],
+                    "seconds": seconds,
+                    "at_least": planned["at_least"],
+                    "basis": planned["basis"],
+                }
+            )
     return rows
 
 
-def _planned(
-    stream: Stream, scan: Scan | None, page: Found | None, requests_per_second: int
-) -> Row:
-    rows = requests = None
-    at_least, basis = False, "not known"
+def _require_pages(
+    session: AppSession, connection: Connection, streams: list[Stream]
+) -> dict[str, PageOrError]:
+    """Return one page of each list. Raises ServiceError if the connection cannot be used."""
+    if not streams:
+        return {}
+    pages = loop.run(_first_pages(session, connection, streams))
+    failure = pages.get(CREDENTIALS)
+    if isinstance(failure, PartnerSyncError):
+        raise failure
+    return pages
+
+
+def _planned(stream: Stream, scan: Scan | None, page: PageOrError | None) -> Row:
+    """Return what is known of the length of a list: of its newest scan, else of its first page."""
     if scan is not None:
-        rows, at_least = scan.rows, not scan.complete
-        requests, passes = _requests(stream, scan)
-        basis = f"scan of {scan.started_at:%Y-%m-%d %H:%M} UTC{passes}"
-    elif isinstance(page, ParsedPage):  # it proves a length, or that there is more
-        more = bool(page.pagination.has_more)
-        at_least = more or len(page.data) >= (page.pagination.limit or 1)
-        rows, requests, basis = len(page.data) + more, 1 + at_least * stream.passes, "one page"
-    elif page:
+        requests, changed = _requests(stream, scan)
+        basis = f"scan of {scan.started_at:%Y-%m-%d %H:%M} UTC{changed}"
+        at_least = not scan.complete
+        return {"rows": scan.rows, "requests": requests, "at_least": at_least, "basis": basis}
+    if isinstance(page, ParsedPage):
+        has_more = bool(page.pagination.has_more)
+        # Only a page that is not full, and says that it is the last, proves a length.
+        at_least = has_more or len(page.data) >= (page.pagination.limit or 1)
+        rows = len(page.data)
+        requests = 1
+        if has_more:
+            rows += 1
+        if at_least:
+            requests += stream.passes
+        return {"rows": rows, "requests": requests, "at_least": at_least, "basis": "one page"}
+    basis = "not known"
+    if page is not None:
         basis = f"not known. {page} {page.remedy}".strip()
-    seconds = None if requests is None else math.ceil(requests / requests_per_second)
-    numbers = {"rows": rows, "requests": requests, "seconds": seconds}
-    return {**numbers, "at_least": at_least, "basis": basis}
+    return {"rows": None, "requests": None, "at_least": False, "basis": basis}
 
 
 def _requests(stream: Stream, scan: Scan) -> tuple[int, str]:
@@ -168,7 +217,11 @@ def total(rows: list[Row]) -> str:
     known = [row for row in rows if row["requests"] is not None]
     if not known:
         return f"How long the next sync takes is not known. {HINT}"
-    bound = "at least " if any(row["at_least"] for row in rows) or len(known) < len(rows) else ""
-    requests, seconds = (sum(row[name] for row in known) for name in ("requests", "seconds"))
+    are_all_known = len(known) == len(rows)
+    bound = ""
+    if not are_all_known or any(row["at_least"] for row in rows):
+        bound = "at least "
+    requests = sum(row["requests"] for row in known)
+    seconds = sum(row["seconds"] for row in known)
     text = f"The next sync takes {bound}{requests:,} requests, {bound}{seconds:,} seconds."
-    return text if len(known) == len(rows) else f"{text} {HINT}"
+    return text if are_all_known else f"{text} {HINT}"

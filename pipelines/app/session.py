@@ -36,16 +36,21 @@ def open_session(home: Home | None = None, *, clock: Clock | None = None) -> Ite
     settings = load_settings(home)
     settings.connections()
     home = settings.home.prepare()
-    archive, warehouse = (
-        Archive(home.archive),
-        Warehouse(home, MemoryLimit.of(settings.memory_limit)),
-    )
+    archive = Archive(home.archive)
+    warehouse = Warehouse(home, MemoryLimit.of(settings.memory_limit))
     metadata = Metadata.open(home.metadata_file, settings.metadata_url)
     clock = clock or Clock()
     try:
         if settings.metadata_url:
             require_own_database(metadata, home.root, clock)
-        yield AppSession(settings, metadata, archive, warehouse, clock, Redactor())
+        yield AppSession(
+            settings=settings,
+            metadata=metadata,
+            archive=archive,
+            warehouse=warehouse,
+            clock=clock,
+            redactor=Redactor(),
+        )
     except duckdb.Error as error:
         if not is_memory_refused(error):
             raise

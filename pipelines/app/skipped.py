@@ -17,7 +17,7 @@ from pipelines.http.client import ServiceClient
 from pipelines.metadata.tables import FindingRow
 
 CODE: Final = list_readable.__name__
-Found = ParsedPage | PartnerSyncError
+PageOrError = ParsedPage | PartnerSyncError
 
 
 async def look_again(session: AppSession, client: ServiceClient, document: Json) -> None:
@@ -25,18 +25,18 @@ async def look_again(session: AppSession, client: ServiceClient, document: Json)
 
     A failure other than a refusal says nothing about the account: the next sync asks again.
     """
-    found: dict[str, Found] = {}
+    pages = dict[str, PageOrError]()
     for stream in session.settings.skipped_by(client.connection):
         least = bounds(document, stream.path).least or 1
         try:
             answer = await client.page(stream.path, 0, least, lambda _attempt: None, once=True)
-            found[stream.name] = answer.content
+            pages[stream.name] = answer.content
         except PartnerSyncError as error:
-            found[stream.name] = error
-    note_permissions(session, client.connection.name, found)
+            pages[stream.name] = error
+    note_permissions(session, client.connection.name, pages)
 
 
-def note_permissions(session: AppSession, name: str, found: Mapping[str, Found]) -> None:
+def note_permissions(session: AppSession, name: str, pages: Mapping[str, PageOrError]) -> None:
     """Keep which skipped lists of a connection are refused, and which no longer are.
 
     A refused list has a cleared finding, which is open once the list can be read. A list without
@@ -44,19 +44,20 @@ def note_permissions(session: AppSession, name: str, found: Mapping[str, Found])
     """
     now = session.clock.utc_now()
     with session.metadata.transaction() as db:
-        rows = {
-            each.stream: each for each in db.query(FindingRow).filter_by(code=CODE, connection=name)
-        }
-        for stream in rows.keys() - found.keys():  # no longer skipped
+        known = db.query(FindingRow).filter_by(code=CODE, connection=name)
+        rows = {row.stream: row for row in known}
+        for stream in rows.keys() - pages.keys():  # no longer skipped
             db.delete(rows[stream])
-        for stream, page in found.items():
+        for stream, page in pages.items():
             row = rows.get(stream)
             if isinstance(page, NotPermitted):
                 row = row or _refused(name, stream, now)
-                row.last_seen = row.cleared_at = now
+                row.last_seen = now
+                row.cleared_at = now
                 db.add(row)
             elif isinstance(page, ParsedPage) and row and row.cleared_at:
-                row.first_seen = row.last_seen = now
+                row.first_seen = now
+                row.last_seen = now
                 row.cleared_at = None
 
 

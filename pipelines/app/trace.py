@@ -9,11 +9,7 @@ from pipelines.app.session import AppSession
 from pipelines.archive.records import join_digests
 from pipelines.archive.scan_file import SealedScan, scan_file
 from pipelines.checks.published import ListName
-from pipelines.core.errors import (
-    ArchiveDamaged,
-    ConfigurationError,
-    PartnerSyncError,
-)
+from pipelines.core.errors import ArchiveDamaged, ConfigurationError, PartnerSyncError
 from pipelines.core.text import printable, quote_identifier
 from pipelines.publish.raw_records import damaged, raw_records
 from pipelines.warehouse.duckdb_file import Row, fetch_rows
@@ -72,9 +68,10 @@ def trace(session: AppSession, connection: str, stream: str, key: str) -> Row:
     Raises ConfigurationError for a list or a key that there is not, PartnerSyncError where nothing
     is published.
     """
-    version, table = session.warehouse.require_published(), quote_identifier(stream)
-    of_key = {"connection": connection, "key": key}
+    version = session.warehouse.require_published()
+    table = quote_identifier(stream)
     of_list = {"connection": connection, "stream": stream}
+    of_key = {"connection": connection, "key": key}
     with session.warehouse.open(version.number) as db:
         loads = fetch_rows(db, LOADS, of_list)
         if not loads:
@@ -84,15 +81,21 @@ def trace(session: AppSession, connection: str, stream: str, key: str) -> Row:
                 "Run `partner-sync sync`, then `partner-sync status`.",
             )
         record = _Record(session, ListName(connection, stream), key, loads)
-        found = {
-            "versions": fetch_rows(db, VERSIONS.format(table=table) + WITH_REQUESTS, of_key),
-            "quarantine": fetch_rows(db, QUARANTINED + WITH_REQUESTS, of_list | of_key),
-        }
-        if not any(found.values()):
+        versions = fetch_rows(db, VERSIONS.format(table=table) + WITH_REQUESTS, of_key)
+        quarantined = fetch_rows(db, QUARANTINED + WITH_REQUESTS, {**of_list, "key": key})
+        if not versions and not quarantined:
             known = fetch_rows(db, SOME_KEYS.format(table=table), {"connection": connection})
             raise record.key_not_found([row["_key"] for row in known])
-    proven = {kind: [row | record.evidence(row) for row in rows] for kind, rows in found.items()}
-    return {"version": version.number, **of_list, "key": key, **proven}
+    for row in (*versions, *quarantined):
+        row.update(record.evidence(row))
+    return {
+        "version": version.number,
+        "connection": connection,
+        "stream": stream,
+        "key": key,
+        "versions": versions,
+        "quarantine": quarantined,
+    }
 
 
 @dataclass(frozen=True)
@@ -100,50 +103,70 @@ class _Record:
     """A record that is followed, and the loads of its list."""
 
     session: AppSession
-    about: ListName
+    list_name: ListName
     key: str
     loads: list[Row]
 
-    def evidence(self, found: Row) -> Row:
+    def evidence(self, row: Row) -> Row:
         """Return the raw record of a row, and whether it is proven that the row was made of it.
 
         Bytes of a record that are not UTF-8 are escaped as Python's `surrogateescape` does it.
         """
-        file, raw, remedy = self._file(found["scan_id"]), None, ""
+        file = self._file(row["scan_id"])
+        scan = (*self.list_name, row["scan_id"])
+        place = (row["page"], row["row"])
+        raw = None
+        remedy = ""
         try:
-            place = (found["page"], found["row"])
-            raw = raw_records(self.session, (*self.about, found["scan_id"]), {place}).get(place)
+            raw = raw_records(self.session, scan, {place}).get(place)
             if raw is None:
-                raise damaged(file, f"has no row {place[1]} on page {place[0]}")
-            message = self._proof(found, raw)
+                raise damaged(file, f"has no row {row['row']} on page {row['page']}")
+            message = self._proof(row, raw)
         except ArchiveDamaged as error:
-            message, remedy = f"Not proven. {error} {UNPROVEN}", error.remedy
-        text = None if raw is None else raw.decode(errors="surrogateescape")
-        proof = {"proven": not remedy, "message": message, "remedy": remedy}
-        return {"file": str(file), **proof, "raw": text}
+            message = f"Not proven. {error} {UNPROVEN}"
+            remedy = error.remedy
+        return {
+            "file": str(file),
+            "proven": not remedy,
+            "message": message,
+            "remedy": remedy,
+            "raw": None if raw is None else raw.decode(errors="surrogateescape"),
+        }
 
     def _file(self, scan_id: str) -> Path:
-        return self.session.archive.folder / scan_file(*self.about, scan_id)
+        return self.session.archive.folder / scan_file(*self.list_name, scan_id)
 
-    def _proof(self, found: Row, raw: bytes) -> str:
+    def _proof(self, row: Row, raw: bytes) -> str:
         """Return why a row was made of a raw record. Raises ArchiveDamaged if it was not."""
-        digest = join_digests([raw]).hex()
-        if "text" in found:
-            if raw.decode(errors="replace") == found["text"]:
-                return "Proven: quarantine has the record as it is in the scan file."
-        # In a list without a primary key, the i-th of equal records has a `_digest` of its own.
-        elif digest == found["digest"] or self.key.startswith(f"{digest}#"):
-            return "Proven: the record in the scan file has the digest of the row."
-        elif copy := self._later_copy(found):
-            return copy
-        raise damaged(self._file(found["scan_id"]), "has another record in its place")
+        if "text" in row:
+            proof = self._proof_in_quarantine(row, raw)
+        else:
+            proof = self._proof_in_history(row, raw)
+        if proof is None:
+            raise damaged(self._file(row["scan_id"]), "has another record in its place")
+        return proof
 
-    def _later_copy(self, found: Row) -> str | None:
+    def _proof_in_quarantine(self, row: Row, raw: bytes) -> str | None:
+        if raw.decode(errors="replace") == row["text"]:
+            return "Proven: quarantine has the record as it is in the scan file."
+        return None
+
+    def _proof_in_history(self, row: Row, raw: bytes) -> str | None:
+        digest = join_digests([raw]).hex()
+        # In a list without a primary key, the i-th of equal records has a `_digest` of its own.
+        if digest == row["digest"] or self.key.startswith(f"{digest}#"):
+            return "Proven: the record in the scan file has the digest of the row."
+        return self._later_copy(row)
+
+    def _later_copy(self, row: Row) -> str | None:
         """Return which scan has the bytes of a row that was sent again, with the same values."""
-        digest, begin, end = int(found["digest"], 16), found["valid_from"], found["valid_to"]
+        digest = int(row["digest"], 16)
         for load in self.loads:
-            is_later = begin < load["valid_time"] and (end is None or load["valid_time"] < end)
-            for page in SealedScan.open(self._file(load["scan_id"])).pages() if is_later else ():
+            if load["valid_time"] <= row["valid_from"]:
+                continue
+            if row["valid_to"] is not None and load["valid_time"] >= row["valid_to"]:
+                continue
+            for page in SealedScan.open(self._file(load["scan_id"])).pages():
                 digests = page.digests().tolist()
                 if digest in digests:
                     return LATER_COPY.format(load["scan_id"], page.page, digests.index(digest))
@@ -151,13 +174,15 @@ class _Record:
 
     def key_not_found(self, some_keys: list[str]) -> ConfigurationError:
         """Return the error for a key that the list never had."""
-        keys, name = ", ".join(f"`{printable(key)}`" for key in some_keys), self.loads[-1]["key"]
+        name = self.loads[-1]["key"]
+        kind = f"values of `{name}`" if name else "digests of their content"
+        examples = ""
+        if some_keys:
+            examples = f", such as {', '.join(f'`{printable(key)}`' for key in some_keys)}"
         link = shlex.quote(str(self.session.home.link))
         return ConfigurationError(
-            f"{self.about} has no record with the key `{printable(self.key)}`, neither now nor "
-            "before nor in quarantine. Keys of this list are "
-            f"{f'values of `{name}`' if name else 'digests of their content'}"
-            f"{f', such as {keys}' if keys else ''}.",
+            f"{self.list_name} has no record with the key `{printable(self.key)}`, neither now nor "
+            f"before nor in quarantine. Keys of this list are {kind}{examples}.",
             f'Look the key up: duckdb -readonly {link} "SELECT _key FROM '
-            f'history.{self.about.stream}".',
+            f'history.{self.list_name.stream}".',
         )

@@ -4,9 +4,9 @@ Not here: reading, loading and publishing, which know nothing of it. `finance.MO
 when it is first used, as in `app`.
 """
 
-from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING
+
+from pipelines.core.lazy import import_on_use
 
 if TYPE_CHECKING:  # every module that the command line uses
     from pipelines.finance import books as books
@@ -18,11 +18,4 @@ if TYPE_CHECKING:  # every module that the command line uses
     from pipelines.finance import sql as sql
     from pipelines.finance import trace_figure as trace_figure
 
-
-def __getattr__(name: str) -> ModuleType:
-    try:
-        return import_module(f"{__name__}.{name}")
-    except ModuleNotFoundError as error:
-        if error.name != f"{__name__}.{name}":  # it is there, and needs what is not installed
-            raise
-        raise AttributeError(f"module `{__name__}` has no attribute `{name}`") from error
+__getattr__ = import_on_use(__name__)
