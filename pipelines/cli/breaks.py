@@ -1,7 +1,6 @@
 """Commands for breaks: list them, write them to a workbook, decide about them."""
 
 import shlex
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,7 +13,7 @@ from pipelines.cli.finance import NUMBERS_AS_TEXT, show_covered
 from pipelines.cli.terminal import confirm, line, open_home, show, show_and_reconcile, shown
 from pipelines.core.errors import ConfigurationError, ExitCode
 from pipelines.core.text import counted
-from pipelines.finance.doubt import Doubt, as_json, sentences
+from pipelines.finance.doubt import as_json, sentences
 
 COLUMNS = (
     "break_id", "severity", "rule", "partner", "month", "currency", "difference", "rows",
@@ -45,7 +44,13 @@ def list_breaks(  # noqa: PLR0913 - a command's parameters are its options
     json: program.Json = False,
 ) -> int | None:
     """List unresolved breaks, most severe first; assign, resolve or reopen them."""
-    chosen = finance.breaks.BreakFilter(rule, partner, month, severity.lower(), state.lower())
+    chosen = finance.breaks.BreakFilter(
+        rule=rule,
+        partner=partner,
+        month=month,
+        severity=severity.lower(),
+        state=state.lower(),
+    )
     if context.invoked_subcommand is not None:
         if any(chosen) or xlsx or json:
             raise ConfigurationError(
@@ -53,79 +58,83 @@ def list_breaks(  # noqa: PLR0913 - a command's parameters are its options
                 "Write them after it: `partner-sync breaks resolve --rule RULE`.",
             )
         return None
-    session = open_home()
-    found = finance.breaks.read_breaks(session, chosen)
-    covered = finance.breaks.read_covered(session, chosen)
-    code = _list(chosen, (found, covered), finance.breaks.read_doubts(session), xlsx)
-    show_covered(covered)
-    return code
-
-
-def _list(
-    chosen: "finance.breaks.BreakFilter",
-    read: tuple[Any, list[dict[str, Any]]],
-    about: tuple[Sequence[Doubt], Sequence[Doubt]],
-    xlsx: Path | None,
-) -> int:
-    """Print what is not known and notes, then breaks, or write them; return the exit code."""
-    doubts, notes = about
-    found, covered = read
-    rounded = finance.breaks.write_file(found, xlsx) if xlsx else []
-    rows = found.to_pylist()
+    listed = finance.breaks.list_breaks(open_home(), chosen)
+    # Before anything is printed: the workbook may exist already.
+    numbers_as_text = finance.breaks.write_file(listed.breaks, xlsx) if xlsx else []
+    rows = listed.breaks.to_pylist()
     sums = finance.breaks.totals(rows)
-    for text in sentences(doubts):
-        line(text, style="yellow")
-    for each in notes:
-        line(each.message)
-    marks = [name for name in MARKS if any(each[name] for each in rows)]
-    in_json = {**as_json(doubts, notes), "breaks": rows, "totals": sums, "covered": covered}
-    show([] if xlsx else _named(rows), (*COLUMNS, *marks), json_value=in_json)
+    _show_breaks(listed, rows, sums, as_table=xlsx is None)
     if xlsx:
         line(f"Wrote {counted(len(rows), 'break')} to {xlsx}. Fill in decision, owner and reason,")
         line(f"then run `partner-sync breaks decide {shlex.quote(str(xlsx))}`.")
-        if rounded:
-            line(f"{', '.join(rounded)}: {NUMBERS_AS_TEXT}", style="yellow")
+        if numbers_as_text:
+            line(f"{', '.join(numbers_as_text)}: {NUMBERS_AS_TEXT}", style="yellow")
     else:
-        _show_rest(chosen, rows, sums, is_known=not doubts)
-    return ExitCode.NEEDS_ATTENTION if doubts else ExitCode.DONE
+        if not rows:
+            line(_none_found(chosen, is_known=not listed.doubts))
+        if any(row["uncertain"] for row in rows):
+            line("Totals do not include uncertain breaks.", style="yellow")
+        _show_totals(sums)
+    show_covered(listed.covered)
+    return ExitCode.NEEDS_ATTENTION if listed.doubts else ExitCode.DONE
 
 
-def _show_rest(
-    chosen: "finance.breaks.BreakFilter",
+def _show_breaks(
+    listed: "finance.breaks.BreakList",
     rows: list[dict[str, Any]],
     sums: list[dict[str, Any]],
     *,
-    is_known: bool,
+    as_table: bool,
 ) -> None:
-    """Print what follows the table of breaks."""
-    if not rows:
-        none = "There are no unresolved breaks" + ("." if is_known else " in what is known.")
-        line(f"No breaks match {chosen}." if any(chosen) else none)
-    if any(each["uncertain"] for each in rows):
-        line("Totals do not include uncertain breaks.", style="yellow")
-    _show_totals(sums)
+    """Print what is not known and notes, then breaks as a table; all of it as JSON."""
+    for text in sentences(listed.doubts):
+        line(text, style="yellow")
+    for note in listed.notes:
+        line(note.message)
+    marks = [name for name in MARKS if any(row[name] for row in rows)]
+    document = {
+        **as_json(listed.doubts, listed.notes),
+        "breaks": rows,
+        "totals": sums,
+        "covered": listed.covered,
+    }
+    show(_named(rows) if as_table else [], (*COLUMNS, *marks), json_value=document)
+
+
+def _none_found(chosen: "finance.breaks.BreakFilter", *, is_known: bool) -> str:
+    if any(chosen):
+        return f"No breaks match {chosen}."
+    if is_known:
+        return "There are no unresolved breaks."
+    return "There are no unresolved breaks in what is known."
 
 
 def _show_totals(sums: list[dict[str, Any]]) -> None:
     """Print the sum of each currency, with what is in no known partner's difference."""
-    for each in sums:
-        currency, part = each["currency"] or "No currency", each["unknown_partners"]
-        text = f"{currency}: {shown(each['difference'])} in {counted(each['breaks'], 'break')}"
-        if part["breaks"]:
-            text += f", of which {shown(part['difference'])} of unknown partners"
+    has_unknown_partners = False
+    for total in sums:
+        currency = total["currency"] or "No currency"
+        text = f"{currency}: {shown(total['difference'])} in {counted(total['breaks'], 'break')}"
+        unknown = total["unknown_partners"]
+        if unknown["breaks"]:
+            has_unknown_partners = True
+            text += f", of which {shown(unknown['difference'])} of unknown partners"
         line(text)
-    if any(each["unknown_partners"]["breaks"] for each in sums):
+    if has_unknown_partners:
         line("No known partner's difference in the report includes breaks of unknown partners.")
 
 
 def _named(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [each | {"partner": each["partner_name"] or each["partner"]} for each in rows]
+    """Return breaks with the names of partners in place of their identifiers."""
+    return [row | {"partner": row["partner_name"] or row["partner"]} for row in rows]
 
 
 def _record(session: "app.session.AppSession", rows: list[dict[str, Any]], *, yes: bool) -> int:
     """Show what is about to be decided and ask; then record it, and show it in the books."""
-    owner = ["new_owner"] if any(each["new_owner"] for each in rows) else []
-    show(_named(rows), (*DECISION, *owner, "new_reason"))
+    columns = [*DECISION, "new_reason"]
+    if any(row["new_owner"] for row in rows):
+        columns.insert(-1, "new_owner")
+    show(_named(rows), columns)
     confirm(f"Record {counted(len(rows), 'decision')}?", yes=yes)
     return show_and_reconcile(session, finance.breaks.record_decisions(session, rows))
 
@@ -146,10 +155,17 @@ def _add_command(kind: str, text: str) -> None:
         reason: program.Reason,
         yes: Yes = False,
     ) -> int:
-        about = (severity.lower(), state.lower(), break_id)
-        chosen = finance.breaks.BreakFilter(rule, partner, month, *about)
-        verdict, session = finance.breaks.BreakDecision(kind, reason, owner), open_home()
-        rows = finance.breaks.choose_breaks(session, chosen, verdict)
+        chosen = finance.breaks.BreakFilter(
+            rule=rule,
+            partner=partner,
+            month=month,
+            severity=severity.lower(),
+            state=state.lower(),
+            break_id=break_id,
+        )
+        decision = finance.breaks.BreakDecision(kind, reason, owner)
+        session = open_home()
+        rows = finance.breaks.choose_breaks(session, chosen, decision)
         return _record(session, rows, yes=yes)
 
 

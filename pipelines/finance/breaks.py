@@ -86,6 +86,18 @@ class BreakFilter(NamedTuple):
         return ", ".join(f"{name}={printable(value)}" for name, value in given.items())
 
 
+class BreakList(NamedTuple):
+    """Breaks, and what tolerance and rounding cover in the months of a choice, by currency.
+
+    `doubts` say why nobody can say that there are no other breaks; `notes` are of less weight.
+    """
+
+    breaks: pa.Table
+    covered: list[Row]
+    doubts: list[Doubt]
+    notes: list[Doubt]
+
+
 class BreakDecision(NamedTuple):
     """What a person decides about a break: one of KINDS. Only `assign` has an owner."""
 
@@ -119,23 +131,24 @@ def read_breaks(session: Stores, chosen: BreakFilter, *, with_resolved: bool = F
         return db.execute(BREAKS, bound | {"resolved": with_resolved}).to_arrow_table()
 
 
-def read_covered(session: Stores, chosen: BreakFilter) -> list[Row]:
-    """Return what tolerance and rounding cover in the months of a choice, by currency.
+def list_breaks(session: Stores, chosen: BreakFilter) -> BreakList:
+    """Return breaks as `read_breaks` does, with what else the same books say of them."""
+    bound = chosen._asdict()
+    with open_reconciled(session, "breaks", bound) as (_version, db):
+        return BreakList(
+            breaks=db.execute(BREAKS, bound | {"resolved": False}).to_arrow_table(),
+            covered=_read_covered(db, chosen),
+            doubts=[*read_age(session), *unread.read_doubts(db)],
+            notes=unread.notes_of(unread.read_not_evaluated(db)),
+        )
 
-    Nothing where the months are not evaluated. Raises as `read_breaks`.
-    """
+
+def _read_covered(db: duckdb.DuckDBPyConnection, chosen: BreakFilter) -> list[Row]:
+    """Return what tolerance and rounding cover; nothing where the months are not evaluated."""
     bound = {"partner": chosen.partner, "month": chosen.month}
-    with open_reconciled(session, "breaks") as (_version, db):
-        with suppress(duckdb.CatalogException, duckdb.BinderException):  # of an earlier release
-            return fetch_rows(db, COVERED, bound)
-        return []
-
-
-def read_doubts(session: Stores) -> tuple[list[Doubt], list[Doubt]]:
-    """Return why nobody can say that there are no breaks, and notes. Raises as `read_breaks`."""
-    with open_reconciled(session, "breaks") as (_version, db):
-        doubts = [*read_age(session), *unread.read_doubts(db)]
-        return doubts, unread.notes_of(unread.read_not_evaluated(db))
+    with suppress(duckdb.CatalogException, duckdb.BinderException):  # of an earlier release
+        return fetch_rows(db, COVERED, bound)
+    return []
 
 
 def totals(rows: Iterable[Row]) -> list[Row]:
