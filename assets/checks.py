@@ -3,6 +3,7 @@
 A check result of Dagster has no partition, so the checks stand on the assets without partitions.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 
@@ -47,30 +48,35 @@ def check_results(
 
     A check of a list that no connection reads yields nothing and stays unevaluated.
     """
+    results_of = defaultdict[dg.AssetCheckKey, list[CheckResult]](list)
+    for result in results:
+        key = dg.AssetCheckKey(_asset(result.about.stream), result.check.code)
+        results_of[key].append(result)
     for key in sorted(keys):
-        own = [
-            each
-            for each in results
-            if (_asset(each.about.stream), each.check.code) == (key.asset_key, key.name)
-        ]
-        if own:
-            yield _combine(key, own)
+        if key in results_of:
+            yield _combine(key, results_of[key])
         elif key.asset_key == BREAKS:
             yield _rule_result(key.name, published)
 
 
 def _combine(key: dg.AssetCheckKey, results: list[CheckResult]) -> dg.AssetCheckResult:
-    bad = [each for each in results if each.state is not State.PASSED]
-    notes = [each for each in results if each not in bad]
-    lines = [line for each in bad + notes for line in _lines(each)]
-    is_error = results[0].check.severity is Severity.ERROR
+    """Return one result for all connections; what has not passed is described first."""
+    not_passed = [result for result in results if result.state is not State.PASSED]
+    passed = [result for result in results if result.state is State.PASSED]
+    lines = list[str]()
+    for result in not_passed + passed:
+        lines += _lines(result)
+    severity = dg.AssetCheckSeverity.WARN
+    if results[0].check.severity is Severity.ERROR:
+        severity = dg.AssetCheckSeverity.ERROR
+    states = [result.state for result in results]
     return dg.AssetCheckResult(
         asset_key=key.asset_key,
         check_name=key.name,
-        passed=not bad,
-        severity=dg.AssetCheckSeverity.ERROR if is_error else dg.AssetCheckSeverity.WARN,
+        passed=not not_passed,
+        severity=severity,
         description="\n".join(lines[:MOST_SHOWN]) or None,
-        metadata={state: sum(each.state is state for each in results) for state in State},
+        metadata={state: states.count(state) for state in State},
     )
 
 
@@ -79,31 +85,39 @@ def _rule_result(rule: str, published: Published) -> dg.AssetCheckResult:
 
     It is not where a record cannot be read.
     """
-    reason = "The published version is not reconciled."
+    not_evaluated = "The published version is not reconciled."
     if published.not_evaluated is not None:
-        reason = published.not_evaluated.get(rule, "")
-    found = [each for each in published.open_breaks if each["rule"] == rule and not reason]
-    lines = [
-        f"{each['breaks']:,} open breaks: {each['difference'] or 0:,} {each['currency']}."
-        for each in found
-    ]
-    lines += [f"Not known: {each.message}" for each in published.unread]
-    notes = [each.message for each in published.notes if each.subject == rule]
-    remedy = SHOW_BREAKS.format(rule=rule)
-    if reason:
-        lines.append(f"Not known. {reason}")
+        not_evaluated = published.not_evaluated.get(rule, "")
+    problems = list[str]()
+    metadata = dict[str, int]()
+    if not not_evaluated:
+        metadata["open breaks"] = 0
+        # A row for each currency.
+        for row in published.open_breaks:
+            if row["rule"] == rule:
+                difference = row["difference"] or 0
+                problems.append(f"{row['breaks']:,} open breaks: {difference:,} {row['currency']}.")
+                metadata["open breaks"] += row["breaks"]
+    problems += [f"Not known: {doubt.message}" for doubt in published.unread]
+    if not_evaluated:
+        problems.append(f"Not known. {not_evaluated}")
+    lines = [*problems]
+    lines += [note.message for note in published.notes if note.subject == rule]
+    if problems:
+        lines.append(SHOW_BREAKS.format(rule=rule))
     return dg.AssetCheckResult(
         asset_key=BREAKS,
         check_name=rule,
-        passed=not lines,
+        passed=not problems,
         severity=dg.AssetCheckSeverity.WARN,
-        description="\n".join([*lines, *notes, *([remedy] if lines else [])]) or None,
-        metadata={} if reason else {"open breaks": sum(each["breaks"] for each in found)},
+        description="\n".join(lines) or None,
+        metadata=metadata,
     )
 
 
 def _lines(result: CheckResult) -> list[str]:
+    """Return what a check says of one connection: why it is not known, or its findings."""
     subject = "/".join(filter(None, result.about)) or "warehouse"
     if result.state is State.UNKNOWN:
         return [f"{subject}: not known. {result.reason}"]
-    return [f"{subject}: {each.message} {each.remedy}".strip() for each in result.findings]
+    return [f"{subject}: {finding.message} {finding.remedy}".strip() for finding in result.findings]

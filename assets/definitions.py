@@ -13,7 +13,8 @@ from pipelines.config.settings import Settings, load_settings
 def build_defs(settings: Settings) -> dg.Definitions:
     """Return the definitions for a home. Connections are read later, whenever they are needed."""
     service = dg.AssetSpec(SERVICE, description="The payments service.", kinds={"api"})
-    raw, warehouse = raw_assets(settings), warehouse_assets(settings)
+    raw = raw_assets(settings)
+    warehouse = warehouse_assets(settings)
     return dg.Definitions(
         assets=[service, raw, warehouse, export],
         jobs=[

@@ -33,20 +33,23 @@ Everything is kept in {home}. Press Ctrl-C to stop.
 
 def main() -> int:
     """Run until interrupted; return the exit code. Raises ConfigurationError."""
-    for each in (signal.SIGINT, signal.SIGTERM):  # shells ignore SIGINT for `make dev &`
-        signal.signal(each, signal.default_int_handler)
+    # Shells ignore SIGINT for `make dev &`, and a child inherits that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     home = Home(Path(os.environ.get("DEV_HOME") or CHECKOUT / ".dev").absolute()).prepare()
     port = os.environ.get("DEV_PORT") or "3000"
-    for name in [name for name in os.environ if name.startswith(PREFIX)]:
-        del os.environ[name]  # settings of another home
-    os.environ |= {f"{PREFIX}HOME": str(home.root), "DAGSTER_HOME": str(home.dagster)}
+    for name in list(os.environ):
+        if name.startswith(PREFIX):
+            del os.environ[name]  # a setting of another home
+    os.environ[f"{PREFIX}HOME"] = str(home.root)
+    os.environ["DAGSTER_HOME"] = str(home.dagster)
     sandbox_port = os.environ.get("DEV_SANDBOX_PORT") or "8010"
     now = max(datetime.now(UTC).date(), FIRST_DAY)
     with running_sandbox(home, CONNECTION, f"--port={sandbox_port}", f"--now={now}") as service:
         require_same_service(home, service)
         prepare_instance(home)
-        names = {"service": service, "port": port, "connection": CONNECTION, "home": home.root}
-        sys.stdout.write(TEXT.format(**names))
+        text = TEXT.format(service=service, port=port, connection=CONNECTION, home=home.root)
+        sys.stdout.write(text)
         sys.stdout.flush()
         return run_dagster(port)
 

@@ -28,8 +28,10 @@ class HomeResource(dg.ConfigurableResource[None]):
 
     def setup_for_execution(self, context: dg.InitResourceContext) -> None:
         """Note which process works on a run, for the sensor `killed_runs`."""
-        if (run := context.run) and (instance := context.instance):
-            instance.add_run_tags(run.run_id, {PROCESS_TAG: f"{run.run_id} {this_process()}"})
+        run = context.run
+        if run is not None and context.instance is not None:
+            process = f"{run.run_id} {this_process()}"
+            context.instance.add_run_tags(run.run_id, {PROCESS_TAG: process})
 
     @contextmanager
     def session(self) -> Iterator[AppSession]:

@@ -16,6 +16,7 @@ from pipelines.app.export import export_tables
 from pipelines.app.nightly import build, publish, rebuild
 from pipelines.app.results import SyncResult
 from pipelines.app.session import AppSession
+from pipelines.checks.published import Published
 from pipelines.config.settings import Settings
 from pipelines.core.text import quote_identifier
 from pipelines.finance.reconcile.statements import TABLES, read_statement
@@ -48,7 +49,9 @@ def warehouse_assets(settings: Settings) -> dg.AssetsDefinition:
             else:
                 published = current_version(session)
                 checks = run_checks(session, published)
-        yield from (each for each in assets if each.asset_key in context.selected_asset_keys)
+        for asset in assets:
+            if asset.asset_key in context.selected_asset_keys:
+                yield asset
         yield from check_results(context.selected_asset_check_keys, checks, published)
         if result is not None:
             raise_problems(result)
@@ -58,7 +61,8 @@ def warehouse_assets(settings: Settings) -> dg.AssetsDefinition:
 
 def _specs(streams: list[str]) -> Iterator[dg.AssetSpec]:
     """Yield what a build makes."""
-    tables, compared = [*map(table_key, streams)], [*map(reconciliation_key, TABLES)]
+    tables = [table_key(stream) for stream in streams]
+    reconciliation = [reconciliation_key(table) for table in TABLES]
     for stream in streams:
         text = f"`current.{stream}` and `history.{stream}` of the published version."
         yield _spec(table_key(stream), [raw_key(stream)], text, "duckdb", "table")
@@ -66,35 +70,38 @@ def _specs(streams: list[str]) -> Iterator[dg.AssetSpec]:
         text = f"`reconciliation.{table}`: {read_statement(table).question}"
         yield _spec(reconciliation_key(table), tables, text, "duckdb", "table")
     text = "The file that analysts open: all streams and connections, at one moment."
-    yield _spec(PUBLISHED, [*tables, *compared], text, "duckdb", "file")
+    yield _spec(PUBLISHED, [*tables, *reconciliation], text, "duckdb", "file")
     text = "The finance report of the published version: one HTML page."
     yield _spec(REPORT, [PUBLISHED], text, "html")
 
 
 def _spec(key: dg.AssetKey, deps: list[dg.AssetKey], text: str, *kinds: str) -> dg.AssetSpec:
     """Return an asset that can be skipped: its table or the version may not exist."""
-    group = key.path[0]
     return dg.AssetSpec(
-        key, deps=deps, description=text, group_name=group, kinds={*kinds}, skippable=True
+        key,
+        deps=deps,
+        description=text,
+        group_name=key.path[0],
+        kinds=set(kinds),
+        skippable=True,
     )
 
 
 def _asset_results(session: AppSession, result: SyncResult) -> Iterator[dg.MaterializeResult[None]]:
     """Yield a result for each published table with its current rows, the version, the report."""
-    built, seen = result.build, result.published
+    built = result.build
     if built is None or built.version is None:
         return
     with open_published(session) as (_version, db):
         loaded = {name for (name,) in db.execute("SHOW TABLES FROM warehouse.current").fetchall()}
-        streams = [each for each in session.settings.streams if each in loaded]
-        tables = {table_key(each): f"current.{quote_identifier(each)}" for each in streams}
-        is_current = seen.books is not None and seen.books.version == built.version.number
-        unknown = seen.not_evaluated if is_current else None
-        if unknown is not None:
-            evaluated = [each for each in TABLES if each not in unknown]
-            tables |= {reconciliation_key(each): f"reconciliation.{each}" for each in evaluated}
-        for key, table in tables.items():
-            ((rows,),) = db.execute(f"SELECT count(*) FROM {table}").fetchall()
+        tables = dict[dg.AssetKey, str]()
+        for stream in session.settings.streams:
+            if stream in loaded:
+                tables[table_key(stream)] = f"current.{quote_identifier(stream)}"
+        for table in _evaluated_tables(result.published, built.version):
+            tables[reconciliation_key(table)] = f"reconciliation.{table}"
+        for key, name in tables.items():
+            ((rows,),) = db.execute(f"SELECT count(*) FROM {name}").fetchall()
             yield dg.MaterializeResult(asset_key=key, metadata={"dagster/row_count": rows})
     yield dg.MaterializeResult(asset_key=PUBLISHED, metadata=build_metadata(built, built.version))
     if result.report:
@@ -102,19 +109,28 @@ def _asset_results(session: AppSession, result: SyncResult) -> Iterator[dg.Mater
         yield dg.MaterializeResult(asset_key=REPORT, metadata={"page": page})
 
 
+def _evaluated_tables(published: Published, version: Version) -> list[str]:
+    """Return the tables of reconciliation that the published books have of a version."""
+    if published.books is None or published.books.version != version.number:
+        return []
+    if published.not_evaluated is None:
+        return []
+    return [table for table in TABLES if table not in published.not_evaluated]
+
+
 def raise_problems(result: SyncResult) -> None:
     """Raise the failure of a step that has nothing to show, or that shows less than it should."""
     if result.build and result.build.version is None:
         raise nothing_published(result.build)
     if result.problems:
-        lines = [f"{each} {each.remedy}".strip() for each in result.problems]
-        raise failure("\n".join(["The version is published.", *lines]))
+        problems = [f"{problem} {problem.remedy}".strip() for problem in result.problems]
+        raise failure("\n".join(["The version is published.", *problems]))
 
 
 def nothing_published(built: BuildResult) -> dg.Failure:
     """Return the failure of a first build that has no version to show."""
-    reasons = list(built.failed.values())
-    reasons += [result.held for result in built.results if result.held]
+    reasons = [*built.failed.values()]
+    reasons += [loaded.held for loaded in built.results if loaded.held]
     if reasons:
         return failure("\n".join(["Nothing was published.", *reasons]))
     return failure("Nothing was published: no list has been read yet.", "Materialize raw/* first.")
@@ -122,11 +138,7 @@ def nothing_published(built: BuildResult) -> dg.Failure:
 
 def build_metadata(built: BuildResult, version: Version) -> dict[str, Any]:
     """Return what a build did, in rows over all streams. Held and failed scans are checks too."""
-    held = sum(result.held is not None for result in built.results)
-    rows = {
-        f"rows {kind}": sum(getattr(result, kind) for result in built.results)
-        for kind in ("new", "changed", "deleted", "quarantined")
-    }
+    held = sum(loaded.held is not None for loaded in built.results)
     return {
         "version": version.number,
         "file": dg.MetadataValue.path(version.path),
@@ -134,7 +146,10 @@ def build_metadata(built: BuildResult, version: Version) -> dict[str, Any]:
         "scans loaded": len(built.results) - held,
         "scans newly held": held,
         "scans failed": len(built.failed),
-        **rows,
+        "rows new": sum(loaded.new for loaded in built.results),
+        "rows changed": sum(loaded.changed for loaded in built.results),
+        "rows deleted": sum(loaded.deleted for loaded in built.results),
+        "rows quarantined": sum(loaded.quarantined for loaded in built.results),
     }
 
 
