@@ -106,7 +106,10 @@ async def _publish_meanwhile(
     they take no place of those that `keep_versions` keeps for a rollback.
     """
     pause = session.settings.publish_minutes * 60
-    while not (await asyncio.wait([reading], timeout=pause))[0]:
+    while True:
+        done, _pending = await asyncio.wait([reading], timeout=pause)
+        if done:
+            return
         began = session.clock.monotonic()
         try:
             # In a thread: the requests of the others go on.
@@ -122,9 +125,12 @@ async def _publish_meanwhile(
 
 def _drop_previous(session: AppSession, early: Sequence[BuildResult]) -> None:
     """Delete the last version that this night published, for which a newer one is there now."""
-    last = next((each.version for each in reversed(early) if each.is_new), None)
+    versions = [built.version for built in early if built.is_new and built.version is not None]
+    if not versions:
+        return
+    last = versions[-1]
     # Books that could not be made since are of an earlier version, which they need.
-    if last is not None and last.number != version_of_published_books(session.warehouse):
+    if last.number != version_of_published_books(session.warehouse):
         with change_versions(session):
             drop_version(session, last.number)
 
@@ -134,10 +140,11 @@ def _together(early: Sequence[BuildResult], last: BuildResult) -> BuildResult:
     builds = [*early, last]
     failed = dict[str, str]()
     results = list[LoadResult]()
-    for each in builds:
-        results += each.results
-        failed |= each.failed
-    return BuildResult(last.version, any(each.is_new for each in builds), tuple(results), failed)
+    for built in builds:
+        results += built.results
+        failed |= built.failed
+    is_new = any(built.is_new for built in builds)
+    return BuildResult(last.version, is_new, tuple(results), failed)
 
 
 def publish(

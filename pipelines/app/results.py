@@ -17,6 +17,7 @@ from pipelines.config.settings import Stream
 from pipelines.core.alike import About
 from pipelines.core.errors import ExitCode, PartnerSyncError
 from pipelines.core.finding import Finding
+from pipelines.load.load import LoadResult
 from pipelines.metadata.runs import Outcome
 from pipelines.publish.build import BuildResult
 
@@ -59,8 +60,10 @@ class ReadRequest:
     def lists(self, session: AppSession) -> list[Stream]:
         """Return those of the lists that the connection has. Raises ConfigurationError: none."""
         known = session.lists([self.connection])[self.connection]
-        names = [each.name for each in known if each.name in self.streams] or self.streams
-        return session.lists([self.connection], names)[self.connection]
+        chosen = [stream for stream in known if stream.name in self.streams]
+        if chosen:
+            return chosen
+        return session.lists([self.connection], self.streams)[self.connection]
 
 
 @dataclass
@@ -96,23 +99,36 @@ class StreamResult:
         if self.scan is None:
             return f"{self.message} {self.remedy}".strip()
         began = self.scan.header.day
-        why = f"This run finished a scan that began on {began}, so it counts for that day."
-        return "" if began == day else f"{why} Launch {day} again to read it."
+        if began == day:
+            return ""
+        return (
+            f"This run finished a scan that began on {began}, so it counts for that day. "
+            f"Launch {day} again to read it."
+        )
 
     def values(self, built: BuildResult | None) -> dict[str, Any]:
         """Return what `--json` prints: the list, and what the build did with its scan."""
-        shown = {name: getattr(self, name) for name in LIST_NAMES} | dict.fromkeys(CHANGES)
+        values: dict[str, Any] = {name: getattr(self, name) for name in LIST_NAMES}
+        values.update(dict.fromkeys(CHANGES))
+        values.update(rows=None, proof=None, scan=None, result=self.state)
         if self.scan is None:
-            return shown | {"rows": None, "proof": None, "scan": None, "result": self.state}
-        scan_id, rows = self.scan.scan_id, self.scan.completeness.rows
-        note = ", not loaded" if built and scan_id in built.failed else ""
-        for each in built.results if built else ():
-            if each.scan_id == scan_id and each.held:
-                note = ", held"
-            elif each.scan_id == scan_id:
-                shown |= {name: getattr(each, name) for name in CHANGES}
-        proof, result = self.state.upper(), f"{self.source}{note}"
-        return shown | {"rows": rows, "proof": proof, "scan": scan_id, "result": result}
+            return values
+        values["rows"] = self.scan.completeness.rows
+        values["proof"] = self.state.upper()
+        values["scan"] = self.scan.scan_id
+        values["result"] = str(self.source)
+        if built is None:
+            return values
+        if self.scan.scan_id in built.failed:
+            values["result"] = f"{self.source}, not loaded"
+        for loaded in built.results:
+            if loaded.scan_id != self.scan.scan_id:
+                continue
+            if loaded.held:
+                values["result"] = f"{self.source}, held"
+            else:
+                values.update({name: getattr(loaded, name) for name in CHANGES})
+        return values
 
 
 @dataclass(frozen=True)
@@ -144,30 +160,43 @@ class SyncResult:
         A scan that this build held counts, whatever became of it since.
         """
         is_published = self.build is not None and self.build.is_new
-        if self.streams and not is_published and not any(each.scan for each in self.streams):
-            return min(each.exit_code for each in self.streams)
-        is_clear = not self.problems and all(
-            each.state is Outcome.COMPLETE for each in self.streams
-        )
+        was_read = any(stream.scan for stream in self.streams)
+        if self.streams and not was_read and not is_published:
+            return min(stream.exit_code for stream in self.streams)
+        is_complete = all(stream.state is Outcome.COMPLETE for stream in self.streams)
+        is_clear = is_complete and not self.problems
         if self.build is None:
             return ExitCode.DONE if is_clear else ExitCode.NEEDS_ATTENTION
-        is_held = any(each.held for each in self.build.results)
+        is_held = any(loaded.held for loaded in self.build.results)
         is_clear = is_clear and not self.build.failed and not is_held
         return exit_code(self.build.version, self.findings, is_clear=is_clear)
 
     def values(self, file: str) -> dict[str, Any]:
         """Return what `--json` prints; `file` is what analysts open, `version` what they see."""
-        built = self.build
-        build = built and {
+        values: dict[str, Any] = {"exit_code": int(self.exit_code)}
+        build = None if self.build is None else self._build_values(self.build, file)
+        if build is not None and not self.streams:
+            # A build by itself: there are no lists beside it.
+            values.update(build)
+        else:
+            values["lists"] = [stream.values(self.build) for stream in self.streams]
+            values["build"] = build
+        values["findings"] = self.findings
+        values["problems"] = [
+            {"message": str(problem), "remedy": problem.remedy} for problem in self.problems
+        ]
+        return values
+
+    def _build_values(self, built: BuildResult, file: str) -> dict[str, Any]:
+        return {
             "version": built.version and built.version.number,
             "is_new": built.is_new,
             "file": file,
             "report": self.report and str(self.report),
-            "scans": [{name: getattr(each, name) for name in SCAN_NAMES} for each in built.results],
+            "scans": [_scan_values(loaded) for loaded in built.results],
             "failed": built.failed,
         }
-        lists = [each.values(built) for each in self.streams]
-        shown = {"lists": lists, "build": build} if lists else build or {}
-        problems = [{"message": str(each), "remedy": each.remedy} for each in self.problems]
-        code = int(self.exit_code)
-        return {"exit_code": code, **shown, "findings": self.findings, "problems": problems}
+
+
+def _scan_values(loaded: LoadResult) -> dict[str, Any]:
+    return {name: getattr(loaded, name) for name in SCAN_NAMES}

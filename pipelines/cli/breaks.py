@@ -10,7 +10,8 @@ from typer import Argument, Option
 from pipelines import app, finance
 from pipelines.cli import program
 from pipelines.cli.finance import NUMBERS_AS_TEXT, show_covered
-from pipelines.cli.terminal import confirm, line, open_home, show, show_and_reconcile, shown
+from pipelines.cli.outcomes import show_and_reconcile
+from pipelines.cli.terminal import confirm, line, open_home, show, shown
 from pipelines.core.errors import ConfigurationError, ExitCode
 from pipelines.core.text import counted
 from pipelines.finance.doubt import as_json, sentences

@@ -11,7 +11,8 @@ from typer import Option
 
 from pipelines import app, finance
 from pipelines.cli import program
-from pipelines.cli.terminal import OUT, line, open_home, run_sync
+from pipelines.cli.outcomes import run_sync
+from pipelines.cli.terminal import OUT, line, open_home
 
 
 @program.command(rich_help_panel=program.TRY)
@@ -19,13 +20,14 @@ def demo(
     home: Annotated[str, Option(help="Folder that the demo empties and fills.")] = ".demo",
 ) -> int:
     """Start the sandbox, sync from it, and show three queries with their results."""
-    place, began = app.demo.prepare_home(Path(home)), time.monotonic()
-    with app.demo.running_sandbox(place, "demo", "--port=0", *app.demo.SIZES):
-        session = open_home(place)
+    began = time.monotonic()
+    demo_home = app.demo.prepare_home(Path(home))
+    with app.demo.running_sandbox(demo_home, "demo", "--port=0", *app.demo.SIZES):
+        session = open_home(demo_home)
         code = run_sync(session, [app.results.ReadRequest("demo")])
         line(finance.proposals.accept(session))
         report = app.nightly.publish(session).report
-        for question, answer in app.demo.answers(place):
+        for question, answer in app.demo.answers(demo_home):
             line(question, style="bold")
             OUT.print(answer.to_string(index=False), end="\n\n", markup=False)
         line(f"The finance report: {report}")
@@ -40,6 +42,6 @@ def demo(
 )
 def sandbox(context: typer.Context) -> None:
     """Serve a local copy of the service. Takes the options of `python -m sandbox`."""
-    options = ["--help" if each == "-h" else each for each in context.args]
+    options = ["--help" if option == "-h" else option for option in context.args]
     command = [sys.executable, "-m", "sandbox", *options]
     os.execv(sys.executable, command)  # noqa: S606 - our own program

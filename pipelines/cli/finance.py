@@ -1,4 +1,4 @@
-"""Commands for people who work with the rows: mapping, closes, exports, report, traces."""
+"""Commands for people who work with the rows: mapping, queries, closes, exports, report."""
 
 import sys
 import webbrowser
@@ -11,14 +11,12 @@ from typer import Argument, Option
 
 from pipelines import app, finance
 from pipelines.cli import program
+from pipelines.cli.outcomes import run_reconcile, show_and_reconcile
 from pipelines.cli.terminal import (
     line,
     open_home,
-    run_reconcile,
     show,
-    show_and_reconcile,
     show_error,
-    show_table,
     shown,
 )
 from pipelines.core.errors import ConfigurationError, ExitCode
@@ -32,9 +30,6 @@ CLOSES = (
     "closed_at", "note",
 )  # fmt: skip
 EXPORTS = ("table", "rows", "numbers_as_text", "exported_to")
-ROWS = ("part", "id", "amount", "from_raw", "file", "page", "row")
-REQUEST = ("offset", "limit", "sent_at", "received_at", "status", "request_id")
-SUMS = ("part", "connection", "partner", "currency", "published", "from_raw", "same")
 PASSES = (
     "For two that must agree, set passes = 2 for the list in settings.toml, then run "
     "`partner-sync sync`."
@@ -48,20 +43,23 @@ NUMBERS_AS_TEXT = (
 
 def show_covered(rows: list[dict[str, Any]]) -> None:
     """Print what tolerance and rounding cover, by currency."""
-    for each in rows:
-        amounts = (f"{shown(each[name])} {what}" for name, what in COVERED if each[name])
-        months = counted(each["partner_months"], "partner-month")
+    for row in rows:
+        amounts = [f"{shown(row[name])} {label}" for name, label in COVERED if row[name]]
         text = " and ".join(amounts) or "what cancels within tolerance or rounding"
-        line(f"No breaks: {each['currency'] or 'no currency'} {text}, in {months}.")
+        currency = row["currency"] or "no currency"
+        months = counted(row["partner_months"], "partner-month")
+        line(f"No breaks: {currency} {text}, in {months}.")
 
 
 @program.mapping.command()
 def propose(*, _json: program.Json = False) -> int:
     """Propose a field for each role in reconciliation, and show the evidence."""
     rows = finance.proposals.propose(open_home())
-    show(rows, [name for name in rows[0] if any(row[name] for row in rows)])
+    columns = [name for name in rows[0] if any(row[name] for row in rows)]
+    show(rows, columns)
     line("Run `partner-sync mapping accept` to use these fields.")
-    return ExitCode.NEEDS_ATTENTION if any(row["problem"] for row in rows) else ExitCode.DONE
+    has_problem = any(row["problem"] for row in rows)
+    return ExitCode.NEEDS_ATTENTION if has_problem else ExitCode.DONE
 
 
 @program.mapping.command()
@@ -96,9 +94,10 @@ def sql(
             show(finance.sql.answer(db, query), if_empty="No rows.")
             return ExitCode.DONE
         code = ExitCode.DONE
-        for each in _queries():
+        # A wrong query ends no session: a person goes on with the next one.
+        for text in _queries():
             try:
-                show(finance.sql.answer(db, each), if_empty="No rows.")
+                show(finance.sql.answer(db, text), if_empty="No rows.")
             except ConfigurationError as error:
                 show_error(error)
                 code = error.exit_code
@@ -112,8 +111,11 @@ def _queries() -> Iterator[str]:
         line("End each query with `;`. Tables: current, history, finance, reconciliation, meta.")
     lines = list[str]()
     while True:
+        prompt = ""
+        if is_asked:
+            prompt = "...> " if lines else "sql> "
         try:
-            text = input(("sql> " if not lines else "...> ") if is_asked else "")
+            text = input(prompt)
         except EOFError:
             break
         lines.append(text)
@@ -127,15 +129,16 @@ def _queries() -> Iterator[str]:
 @program.close.command()
 def prepare(month: Month, *, _json: program.Json = False) -> int:
     """Show what keeps a month from being closed, and what its proofs rest on. Changes nothing."""
-    found = finance.close_refusals.prepare_month(open_home(), month.date())
-    show(found["lists"], json_value=found, if_empty="No list has a record of the month.")
-    if basis := finance.close_refusals.basis_of(found["lists"]):
+    prepared = finance.close_refusals.prepare_month(open_home(), month.date())
+    show(prepared["lists"], json_value=prepared, if_empty="No list has a record of the month.")
+    basis = finance.close_refusals.basis_of(prepared["lists"])
+    if basis:
         line(basis, PASSES)
-    for each in found["refusals"]:
-        line(each["message"], each["remedy"], style="yellow")
-    if found["refusals"]:
+    for refusal in prepared["refusals"]:
+        line(refusal["message"], refusal["remedy"], style="yellow")
+    if prepared["refusals"]:
         return ExitCode.NEEDS_ATTENTION
-    line(f"{found['month']} can be closed: `partner-sync close month` signs it off.")
+    line(f"{prepared['month']} can be closed: `partner-sync close month` signs it off.")
     return ExitCode.DONE
 
 
@@ -164,7 +167,8 @@ def reopen(month: Month, *, reason: program.Reason) -> int:
 @program.close.command("list")
 def list_closes(*, _json: program.Json = False) -> int:
     """List closed months, and whether their records have changed since the sign-off."""
-    show(rows := finance.close.list_closes(open_home()), CLOSES, if_empty="No month is closed.")
+    rows = finance.close.list_closes(open_home())
+    show(rows, CLOSES, if_empty="No month is closed.")
     problems = {row["problem"] for row in rows if row["problem"]}
     for problem in sorted(problems):
         line(problem, style="yellow")
@@ -187,7 +191,8 @@ def export(
     _json: program.Json = False,
 ) -> None:
     """Export tables of the published version to files or a database, with exact amounts."""
-    show(rows := app.export.export_tables(open_home(), target, table or (), folder), EXPORTS)
+    rows = app.export.export_tables(open_home(), target, table or (), folder)
+    show(rows, EXPORTS)
     if any(row["numbers_as_text"] for row in rows):
         line(NUMBERS_AS_TEXT, style="yellow")
 
@@ -203,12 +208,12 @@ def report(
     figures = finance.report.read_published(session)
     file = finance.report.write_report(session, figures)
     verdicts = finance.report.judge(figures)
-    rows = verdicts.totals()
+    totals = verdicts.totals()
     covered = figures.tables["covered"]
-    found = {
+    document = {
         "version": verdicts.version,
         "file": str(file),
-        "currencies": rows,
+        "currencies": totals,
         "problem": verdicts.problem or None,
         **as_json(verdicts.doubts, figures.notes),
         "covered": covered,
@@ -218,86 +223,15 @@ def report(
         line(text, style="yellow")
     if verdicts.problem:
         line(f"Usage is not compared with billing. {verdicts.problem}", style="yellow")
-    for each in figures.notes:
-        line(each.message)
-    show(rows, json_value=found)
+    for note in figures.notes:
+        line(note.message)
+    show(totals, json_value=document)
     show_covered(covered)
     line(f"Report of version {figures.version}: {file}")
     if open_page:
         webbrowser.open(file.as_uri())
-    is_asked = not verdicts.problem.startswith(NOT_MAPPED)  # nobody has mapped anything yet
-    is_known = not verdicts.doubts and not (verdicts.problem and is_asked)
-    return ExitCode.DONE if is_known else ExitCode.NEEDS_ATTENTION
-
-
-@program.trace.command()
-def record(
-    connection: program.Connection,
-    stream: Annotated[str, Argument(help="Stream of the record.")],
-    key: Annotated[str, Argument(help="Its key: `_key` of the row.")],
-    *,
-    _json: program.Json = False,
-) -> int:
-    """Show every row version of a record, its request, and the bytes that the service sent."""
-    found = app.trace.trace(open_home(), connection, stream, key)
-    _show_trace(found)
-    is_proven = all(each["proven"] for each in (*found["versions"], *found["quarantine"]))
-    return ExitCode.DONE if is_proven else ExitCode.NEEDS_ATTENTION
-
-
-@program.trace.command("break")
-def trace_break(
-    break_id: Annotated[str, Argument(help="Identifier of the break.")],
-    *,
-    _json: program.Json = False,
-) -> int:
-    """Show the records of a break, and recalculate its amounts from what the service sent."""
-    return _show_figure(finance.trace_figure.trace_break(open_home(), break_id))
-
-
-@program.trace.command()
-def month(
-    partner: Annotated[str, Argument(help="Identifier or name of the partner.")],
-    month: Annotated[str, Argument(help="Month, such as 2026-09.")],
-    *,
-    currency: Annotated[str, Option(help="Currency, such as EUR. Default: all.")] = "",
-    _json: program.Json = False,
-) -> int:
-    """Show the records of a partner's month, and recalculate it from what the service sent."""
-    return _show_figure(finance.trace_figure.trace_month(open_home(), partner, month, currency))
-
-
-def _show_figure(found: dict[str, Any]) -> int:
-    """Print rows and sums; return the exit code."""
-    show((), json_value=found)
-    for rows, columns in ((found["rows"], ROWS), (found["sums"], SUMS)):
-        has_problem = any(each["problem"] for each in rows)
-        show_table(rows, (*columns, "problem") if has_problem else columns)
-    proven = f"Version {found['version']} has the same sums as the records of the service."
-    problem = "A sum differs from the records of the service, or cannot be compared."
-    line(proven) if found["same"] else line(problem, found["problem"], style="red")
-    return ExitCode.DONE if found["same"] else ExitCode.NEEDS_ATTENTION
-
-
-def _show_trace(found: dict[str, Any]) -> None:
-    show((), json_value=found)
-    place = f"{found['connection']}/{found['stream']}"
-    line(f"Record {found['key']} of {place} in version {found['version']}:")
-    for each in found["versions"]:
-        ended = f"{shown(each['valid_to'])} ({each['end_reason']})" if each["valid_to"] else "now"
-        _show_evidence(f"From {shown(each['valid_from'])} until {ended}", each)
-    for each in found["quarantine"]:
-        _show_evidence(f"In quarantine: {each['reason']}", each)
-
-
-def _show_evidence(title: str, each: dict[str, Any]) -> None:
-    line(title, style="bold")
-    line(f"  scan file: {each['file']}, page {each['page']}, row {each['row']}")
-    known = (name for name in REQUEST if each[name] is not None)
-    values = (f"{name.replace('_', ' ')} {shown(each[name])}" for name in known)
-    line(f"  request: {', '.join(values)}")
-    if "digest" in each:
-        line(f"  digest: {each['digest']}")
-    line(f"  {each['message']}", each["remedy"], style="" if each["proven"] else "red")
-    raw = each["raw"] or each.get("text", "")
-    line(raw, longest=len(raw))
+    # Where nobody has mapped anything yet, nobody expects a comparison.
+    is_mapped = not verdicts.problem.startswith(NOT_MAPPED)
+    if verdicts.doubts or (verdicts.problem and is_mapped):
+        return ExitCode.NEEDS_ATTENTION
+    return ExitCode.DONE

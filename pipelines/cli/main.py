@@ -11,21 +11,15 @@ import typer
 from typer import Argument, Option
 
 from pipelines import app
-from pipelines.cli import breaks, demo, finance, program, warehouse
-from pipelines.cli.terminal import (
-    LOG,
-    line,
-    open_home,
-    run_sync,
-    show,
-    show_error,
-    show_status,
-)
+from pipelines.cli import breaks, demo, finance, program, trace, warehouse
+from pipelines.cli.outcomes import run_build, run_sync, show_status
+from pipelines.cli.terminal import LOG, line, open_home, show, show_error
 from pipelines.core import stop
 from pipelines.core.errors import ConfigurationError, ExitCode
 from pipelines.core.text import from_system, printable
 
-__all__ = ["breaks", "demo", "finance", "main", "program", "warehouse"]  # each adds its commands
+# Each of these modules adds its commands to `program` when it is imported.
+__all__ = ["breaks", "demo", "finance", "main", "program", "trace", "warehouse"]
 Text = str | None
 Connections = Annotated[
     list[str] | None,
@@ -91,16 +85,26 @@ def init(  # noqa: PLR0913 - a command's parameters are its options
     with_sync: Annotated[bool, Option("--sync/--no-sync", help="Sync afterwards.")] = True,
 ) -> int:
     """Create a home and a connection, check it, then sync. Asks for missing options."""
-    options = locals()
-    options |= _ask(app.connect.questions(options))
-    for each in app.connect.add_connection(name, options):
-        line(each)
+    fields: dict[str, str | None] = {
+        "surface": surface,
+        "base_url": base_url,
+        "auth_url": auth_url,
+        "audience": audience,
+        "client_id": client_id,
+        "secret": secret,
+        "secret_file": secret_file,
+    }
+    fields.update(_ask(app.connect.questions(fields)))
+    for sentence in app.connect.add_connection(name, fields):
+        line(sentence)
     rows = app.plan.check_connections(open_home(), [name], skip_refused=True)
     code = _show_checked(rows)
     if code != ExitCode.DONE:
         line(f"Correct [{name}] in the file, then run `partner-sync check -c {name}`.")
         return code
-    return sync(connection=[name]) if with_sync else code
+    if not with_sync:
+        return code
+    return sync(connection=[name])
 
 
 @program.command(rich_help_panel=program.SETUP)
@@ -110,6 +114,7 @@ def check(*, connection: Connections = None, _json: program.Json = False) -> int
 
 
 def _show_checked(rows: Sequence[dict[str, Any]]) -> int:
+    """Print the results of checks; return the exit code."""
     show(rows)
     return ExitCode.DONE if all(row["passed"] for row in rows) else ExitCode.USAGE
 
@@ -128,10 +133,13 @@ def discover(
     rows = app.discover.discover(session, connection, description)
     columns = ("path", "surface", "state")
     show(rows, columns, if_empty="The interface description shows no list.")
-    if lines := [each for row in rows for each in row["lines"].splitlines()]:
+    settings = list[str]()
+    for row in rows:
+        settings += row["lines"].splitlines()
+    if settings:
         line(f"To read a list, add its lines to {session.home.settings_file}:")
-    for each in lines:
-        line(each)
+    for text in settings:
+        line(text)
 
 
 @program.connections.callback(invoke_without_command=True)
@@ -178,6 +186,8 @@ def sync(
     for name in connection or session.settings.connections():
         if name not in chosen and not stream:
             LOG.warning("Connection %s reads no list. See `partner-sync discover`.", name)
+    if not requests and not no_build:  # what others have read may wait
+        return run_build(session)
     return run_sync(session, requests, no_build=no_build)
 
 
@@ -191,14 +201,16 @@ def plan(
     _json: program.Json = False,
 ) -> None:
     """Show how many requests and how much time the next sync takes."""
-    show(rows := app.plan.plan_sync(open_home(), connection, ask=ask))
+    rows = app.plan.plan_sync(open_home(), connection, ask=ask)
+    show(rows)
     line(app.plan.total(rows))
 
 
 @program.command(rich_help_panel=program.RUN)
 def status(*, _json: program.Json = False) -> int:
     """Show what analysts see, how fresh and complete it is, and what needs attention."""
-    show_status(found := app.checkup.status(open_home()))
+    found = app.checkup.status(open_home())
+    show_status(found)
     return int(found["exit_code"])
 
 
@@ -225,7 +237,9 @@ def approve(
     """Approve the held scan of a list, then build a version that contains it."""
     session = open_home()
     line(app.maintenance.decide_held_scan(session, connection, stream, reason, reject=reject))
-    return ExitCode.DONE if reject or no_build else run_sync(session)
+    if reject or no_build:
+        return ExitCode.DONE
+    return run_build(session)
 
 
 def _decode_arguments() -> None:

@@ -23,7 +23,11 @@ REPEAT = {  # by command; the others resume what was read
     "erase": "Files may still contain the value. Run the same `partner-sync erase` to finish.",
     **dict.fromkeys(REPEATED, "Run the same command again."),
 }
-SETUP, RUN, FINANCE, WAREHOUSE, TRY = "Set up", "Run", "Finance", "Warehouse", "Try"
+SETUP = "Set up"
+RUN = "Run"
+FINANCE = "Finance"
+WAREHOUSE = "Warehouse"
+TRY = "Try"
 PANELS = (SETUP, RUN, FINANCE, WAREHOUSE, TRY)  # in this order
 
 
@@ -45,8 +49,10 @@ class Program(TyperGroup):
 
     def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
         """Return the commands in the order in which the help shows their groups."""
-        panel = {name: getattr(each, "rich_help_panel", "") for name, each in self.commands.items()}
-        return sorted(super().list_commands(ctx), key=lambda name: PANELS.index(panel[name]))
+        return sorted(super().list_commands(ctx), key=self._place_of_panel)
+
+    def _place_of_panel(self, name: str) -> int:
+        return PANELS.index(getattr(self.commands[name], "rich_help_panel", ""))
 
     def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]
         """Run a command; exit with what it returns, or with the code of its failure."""

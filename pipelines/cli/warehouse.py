@@ -10,7 +10,8 @@ from typer import Argument, Option
 
 from pipelines import app
 from pipelines.cli import program
-from pipelines.cli.terminal import confirm, line, open_home, run_sync, show
+from pipelines.cli.outcomes import run_build
+from pipelines.cli.terminal import confirm, line, open_home, show
 from pipelines.core.errors import ExitCode
 from pipelines.core.text import counted
 
@@ -35,7 +36,7 @@ def list_versions(*, _json: program.Json = False) -> None:
 @program.versions.command()
 def build(*, _json: program.Json = False) -> int:
     """Build and publish a version with the scans that are not published yet."""
-    return run_sync(open_home())
+    return run_build(open_home())
 
 
 @program.versions.command()
@@ -53,7 +54,7 @@ def rollback(
 @program.versions.command()
 def rebuild(*, _json: program.Json = False) -> int:
     """Build a version from the archive instead of the published version."""
-    return run_sync(open_home(), make=app.nightly.rebuild)
+    return run_build(open_home(), app.nightly.rebuild)
 
 
 @program.command(rich_help_panel=program.WAREHOUSE)
@@ -67,9 +68,10 @@ def prune(
     _json: program.Json = False,
 ) -> None:
     """Delete old scan files and versions. The version that holds their rows is kept."""
-    home = open_home()
-    show(rows := app.maintenance.prune_files(home, days, dry_run=dry_run, force=force))
-    line(f"{'To delete' if dry_run else 'Deleted'}: {counted(len(rows), 'file')}.")
+    rows = app.maintenance.prune_files(open_home(), days, dry_run=dry_run, force=force)
+    show(rows)
+    done = "To delete" if dry_run else "Deleted"
+    line(f"{done}: {counted(len(rows), 'file')}.")
 
 
 @program.command(rich_help_panel=program.WAREHOUSE)
@@ -92,22 +94,22 @@ def erase(
     def ask() -> None:
         confirm("Permanently delete these records?", yes=yes)
 
-    rows = app.maintenance.erase_records(open_home(), request, _show_found, ask)
-    changed = counted(len(rows), "file")
-    line(f"Changed or deleted: {changed}. No scan file, version, export or report contains it.")
+    rows = app.maintenance.erase_records(open_home(), request, _show_result, ask)
+    files = counted(len(rows), "file")
+    line(f"Changed or deleted: {files}. No scan file, version, export or report contains it.")
 
 
-def _show_found(found: "SearchResult") -> None:
+def _show_result(result: "SearchResult") -> None:
     """Print which lists and files contain a value, and its other spellings."""
-    show(found.lists())
-    show([each.row() for each in found.files[:MOST_FILES]])
-    if len(found.files) > MOST_FILES:
-        line(f"… and {counted(len(found.files) - MOST_FILES, 'more file')}.")
-    if found.files:
+    show(result.lists())
+    show([file.row() for file in result.files[:MOST_FILES]])
+    if len(result.files) > MOST_FILES:
+        line(f"… and {counted(len(result.files) - MOST_FILES, 'more file')}.")
+    if result.files:
         line(ERASED_TOO)
-    if found.hints:
+    if result.hints:
         line("Not erased, other spellings of the value. Erase each by itself if it must go, too:")
-        show(found.hints)
+        show(result.hints)
 
 
 @program.command(rich_help_panel=program.WAREHOUSE)
@@ -127,7 +129,8 @@ def catalog(
 @program.command(rich_help_panel=program.WAREHOUSE)
 def verify(*, _json: program.Json = False) -> int:
     """Compare scan files, versions and copies of closed months with their digests."""
-    found = app.maintenance.verify_files(open_home())
-    show(damaged := found["damaged"], json_value=found)
-    line(f"{counted(found['files'], 'file')} verified, {len(damaged):,} damaged.")
+    verified = app.maintenance.verify_files(open_home())
+    damaged = verified["damaged"]
+    show(damaged, json_value=verified)
+    line(f"{counted(verified['files'], 'file')} verified, {len(damaged):,} damaged.")
     return ExitCode.NEEDS_ATTENTION if damaged else ExitCode.DONE

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from pipelines.cli.terminal import SYNC_COLUMNS, show_table, shown
+from pipelines.cli.outcomes import SYNC_COLUMNS
+from pipelines.cli.terminal import show_table, shown
 from pipelines.config.home import Home
 from pipelines.core.errors import ExitCode
 from pipelines.core.files import write_durably

@@ -3,6 +3,7 @@
 import json
 import re
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from sqlalchemy import text
@@ -35,6 +36,15 @@ def test_nothing_is_known_before_a_sync(fresh: Cli) -> None:
         assert not any(word in text for word in QUIET)
     for command in ("trace record acme usage key", "export csv"):
         assert "Nothing is published yet" in fresh(*command.split(), code=1).stderr
+
+
+def test_a_sync_without_a_list_says_what_is_built(sandbox: Running, tmp_path: Path) -> None:
+    skip = ["partners", "usage", "billing"]
+    cli = Cli(make_home(tmp_path / "home", sandbox, skip=skip))
+    assert "No version was built." in cli("sync", "--no-build").stdout
+    printed = cli.json("sync", "--no-build")
+    assert (printed["lists"], printed["build"]) == ([], None)
+    assert "no list has been loaded yet" in cli("sync", code=1).stdout
 
 
 def test_status_is_not_clear_with_a_connection_never_read(sandbox: Running, synced: Cli) -> None:
