@@ -6,15 +6,16 @@ from datetime import UTC, datetime, timedelta
 import dagster as dg
 
 from assets.keys import CONNECTIONS, connection_days, partition_key, raw_key, register_connections
-from assets.raw import RANGE_TAGS, SCHEDULED_AT_TAG
+from assets.raw import RANGE_END_TAG, RANGE_START_TAG, SCHEDULED_AT_TAG
 from assets.resources import HomeResource, expected_failures, failure
 from pipelines.app.maintenance import prune_files, verify_files
 from pipelines.config.connections import Connection
-from pipelines.config.settings import Settings
+from pipelines.config.settings import Settings, Stream
 
-READ_JOB = "nightly_sync"
+NIGHTLY_SYNC_JOB = "nightly_sync"  # it reads; a sensor launches the job `publish` then
 PUBLISH_JOB = "publish"
-CHECK_JOB = "checks"
+REBUILD_JOB = "rebuild"
+CHECKS_JOB = "checks"
 OLDEST_TICK = timedelta(hours=24)  # of an older one, the service can say nothing any more
 MAINTENANCE_CRON = "0 6 * * 0"
 
@@ -25,8 +26,8 @@ def verify_archive(context: dg.OpExecutionContext, home: HomeResource) -> None:
     with home.session() as session:
         verified = verify_files(session)
     if verified["damaged"]:
-        lines = [f"{each['message']} {each['remedy']}".strip() for each in verified["damaged"]]
-        raise failure("\n".join(["Some files are damaged.", *lines]))
+        files = [f"{file['message']} {file['remedy']}".strip() for file in verified["damaged"]]
+        raise failure("\n".join(["Some files are damaged.", *files]))
     context.log.info("%s files were verified. None is damaged.", f"{verified['files']:,}")
 
 
@@ -50,7 +51,7 @@ def nightly_schedule(settings: Settings) -> dg.ScheduleDefinition:
 
     @dg.schedule(
         name="nightly",
-        job_name=READ_JOB,
+        job_name=NIGHTLY_SYNC_JOB,
         cron_schedule=settings.schedule,
         execution_timezone=settings.time_zone.key,
         default_status=dg.DefaultScheduleStatus.RUNNING,
@@ -94,7 +95,9 @@ def _request(settings: Settings, group: list[Connection], tick: datetime) -> dg.
     today = datetime.now(UTC).date()
     first = partition_key(group[0].name, today)
     last = partition_key(group[-1].name, today)
-    streams = dict.fromkeys(stream.name for each in group for stream in settings.streams_of(each))
+    streams = dict[str, Stream]()
+    for connection in group:
+        streams |= {stream.name: stream for stream in settings.streams_of(connection)}
     tags = {SCHEDULED_AT_TAG: tick.isoformat()}
     key = None
     if len(group) == 1:
@@ -102,7 +105,7 @@ def _request(settings: Settings, group: list[Connection], tick: datetime) -> dg.
         # With the tags of the partition, Dagster does not look each connection up by itself.
         tags |= connection_days(settings).get_tags_for_partition_key(key)
     else:
-        tags |= dict(zip(RANGE_TAGS, (first, last), strict=True))
+        tags |= {RANGE_START_TAG: first, RANGE_END_TAG: last}
     return dg.RunRequest(
         run_key=f"{group[0].name}|{tick.isoformat()}",
         partition_key=key,

@@ -6,7 +6,7 @@ from assets import automation, sensors
 from assets.keys import SERVICE
 from assets.raw import raw_assets
 from assets.resources import HomeResource, expected_failures
-from assets.warehouse import REBUILD_JOB, export, warehouse_assets
+from assets.warehouse import export, warehouse_assets
 from pipelines.config.settings import Settings, load_settings
 
 
@@ -19,7 +19,7 @@ def build_defs(settings: Settings) -> dg.Definitions:
         assets=[service, raw, warehouse, export],
         jobs=[
             dg.define_asset_job(
-                automation.READ_JOB,
+                automation.NIGHTLY_SYNC_JOB,
                 selection=dg.AssetSelection.assets(raw),
                 description="Reads every list of a connection. Then a sensor launches `publish`.",
             ),
@@ -29,12 +29,12 @@ def build_defs(settings: Settings) -> dg.Definitions:
                 description="Builds and publishes one version with all scans, then checks it.",
             ),
             dg.define_asset_job(
-                automation.CHECK_JOB,
+                automation.CHECKS_JOB,
                 selection=dg.AssetSelection.all_asset_checks(),
                 description="Evaluates every check. Sends no request and builds nothing.",
             ),
             dg.define_asset_job(
-                REBUILD_JOB,
+                automation.REBUILD_JOB,
                 selection=dg.AssetSelection.assets(warehouse),
                 description="Builds a version from the archive alone, without any request.",
             ),

@@ -21,7 +21,8 @@ from pipelines.config.settings import Settings, Stream
 
 SCHEDULED_AT_TAG = "partner-sync/scheduled_at"  # the schedule's tick, ISO 8601
 BACKFILL_TAG = "dagster/backfill"
-RANGE_TAGS = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
+RANGE_START_TAG = "dagster/asset_partition_range_start"
+RANGE_END_TAG = "dagster/asset_partition_range_end"
 
 
 def raw_assets(settings: Settings) -> dg.AssetsDefinition:
@@ -63,11 +64,11 @@ def _spec(stream: Stream) -> dg.AssetSpec:
 
 def _connections_by_day(keys: Collection[str]) -> dict[date, list[str]]:
     """Return the connections of partitions by their day."""
-    found = defaultdict[date, list[str]](list)
+    connections_of = defaultdict[date, list[str]](list)
     for key in keys:
-        connection, _, date_text = key.partition("|")
-        found[date.fromisoformat(date_text)].append(connection)
-    return found
+        connection, _separator, date_text = key.partition("|")
+        connections_of[date.fromisoformat(date_text)].append(connection)
+    return connections_of
 
 
 def _read_day(
@@ -77,14 +78,15 @@ def _read_day(
 
     The connections are read at the same time.
     """
-    streams = tuple(sorted(each.path[-1] for each in context.selected_asset_keys))
+    streams = tuple(sorted(asset.path[-1] for asset in context.selected_asset_keys))
     requests = [read_request(name, streams, context.run.tags) for name in connections]
     for result in lists_of_day(session, day, requests, LoggedProgress()):
         if result.scan:
             source = "archive" if result.source == "archive" else "service"
             _materialize(context, result.scan, source)
-        if why := result.why_missing(day):
-            yield f"{result.connection}/{result.stream} {day}: {why}"
+        reason = result.why_missing(day)
+        if reason:
+            yield f"{result.connection}/{result.stream} {day}: {reason}"
 
 
 def _partition_keys(context: dg.AssetExecutionContext) -> list[str]:
@@ -94,22 +96,27 @@ def _partition_keys(context: dg.AssetExecutionContext) -> list[str]:
     `partition_keys` is then that partition alone: github.com/dagster-io/dagster/issues/28861.
     """
     partitions = context.assets_def.partitions_def
-    ends = [context.run.tags.get(name) for name in RANGE_TAGS]
-    if not isinstance(partitions, dg.MultiPartitionsDefinition) or None in ends:
+    first = context.run.tags.get(RANGE_START_TAG)
+    last = context.run.tags.get(RANGE_END_TAG)
+    if first is None or last is None or not isinstance(partitions, dg.MultiPartitionsDefinition):
         return list(context.partition_keys)
-    first, last = (partitions.get_partition_key_from_str(str(end)) for end in ends)
-    days = dg.PartitionKeyRange(first, last)
-    return list(
-        partitions.get_partition_keys_in_range(days, dynamic_partitions_store=context.instance)
+    key_range = dg.PartitionKeyRange(
+        partitions.get_partition_key_from_str(first),
+        partitions.get_partition_key_from_str(last),
     )
+    keys = partitions.get_partition_keys_in_range(
+        key_range, dynamic_partitions_store=context.instance
+    )
+    return list(keys)
 
 
 def read_request(connection: str, streams: tuple[str, ...], tags: Mapping[str, str]) -> ReadRequest:
     """Return the request of a run: a scheduled one reads whatever was not read since its tick."""
     tick = tags.get(SCHEDULED_AT_TAG)
-    trigger = "schedule" if tick else "backfill" if BACKFILL_TAG in tags else "command"
-    scheduled_at = datetime.fromisoformat(tick) if tick else None
-    return ReadRequest(connection, streams, trigger, scheduled_at)
+    if tick:
+        return ReadRequest(connection, streams, "schedule", datetime.fromisoformat(tick))
+    trigger = "backfill" if BACKFILL_TAG in tags else "command"
+    return ReadRequest(connection, streams, trigger)
 
 
 def _materialize(context: dg.AssetExecutionContext, scan: SealedScan, source: str) -> None:
@@ -117,7 +124,8 @@ def _materialize(context: dg.AssetExecutionContext, scan: SealedScan, source: st
 
     A MaterializeResult would stand for every partition of the run, also those without a scan.
     """
-    proof, header = scan.completeness, scan.header
+    proof = scan.completeness
+    header = scan.header
     partition = partition_key(header.connection, header.day)
     metadata: dict[str, Any] = {
         "proof": proof.sentence(header.stream),

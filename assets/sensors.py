@@ -7,7 +7,7 @@ from pathlib import Path
 
 import dagster as dg
 
-from assets.automation import CHECK_JOB, PUBLISH_JOB, READ_JOB
+from assets.automation import CHECKS_JOB, NIGHTLY_SYNC_JOB, PUBLISH_JOB
 from assets.keys import CONNECTIONS, raw_key, register_connections
 from assets.resources import PROCESS_TAG, HomeResource, expected_failures
 from pipelines.app.checkup import findings_of, run_checks
@@ -28,7 +28,7 @@ KILLED = "The process of this run was killed. A retry resumes it."
 def reads(run: dg.DagsterRun) -> bool:
     """Return whether a run materializes `raw/*`: a nightly one, a backfill, or a person's."""
     keys = run.asset_selection or ()
-    return run.job_name == READ_JOB or any(key.path[0] == RAW for key in keys)
+    return run.job_name == NIGHTLY_SYNC_JOB or any(key.path[0] == RAW for key in keys)
 
 
 @sensor(
@@ -47,7 +47,7 @@ def publish_after_reads(
     """
     instance = context.instance
     unfinished = instance.get_runs(dg.RunsFilter(statuses=UNFINISHED))
-    waiting = sum(map(reads, unfinished))
+    waiting = sum(reads(run) for run in unfinished)
     ends = _ends_of_reads(instance, context.cursor)
     if waiting and not _is_late(ends, home):
         return dg.SkipReason(f"Runs of raw/* that are queued or running: {waiting}.")
@@ -60,7 +60,9 @@ def publish_after_reads(
 
 def _ends_of_reads(instance: dg.DagsterInstance, cursor: str | None) -> list[datetime]:
     """Return when the reading runs that ended after the cursor did so."""
-    since = datetime.fromisoformat(cursor) if cursor else datetime.now(UTC) - FIRST_LOOK
+    since = datetime.now(UTC) - FIRST_LOOK
+    if cursor:
+        since = datetime.fromisoformat(cursor)
     ended = instance.get_run_records(dg.RunsFilter(statuses=FINISHED, updated_after=since))
     return [record.update_timestamp for record in ended if reads(record.dagster_run)]
 
@@ -82,24 +84,28 @@ def connections(context: dg.SensorEvaluationContext, home: HomeResource) -> dg.S
         settings = session.settings
         configured = register_connections(instance, settings)
     unknown = set(instance.get_dynamic_partitions(CONNECTIONS)) - configured.keys()
-    wrong = unknown - _materialized(instance, settings) if unknown else unknown
-    for name in wrong:
+    misspelled = set[str]()
+    # Only then: it reads which partitions of every stream are materialized.
+    if unknown:
+        misspelled = unknown - _materialized(instance, settings)
+    for name in misspelled:
         instance.delete_dynamic_partition(CONNECTIONS, name)
-    removed = ", ".join(sorted(wrong)) or "none"
+    removed = ", ".join(sorted(misspelled)) or "none"
     return dg.SkipReason(f"Connections: {', '.join(configured)}. Removed: {removed}.")
 
 
 def _materialized(instance: dg.DagsterInstance, settings: Settings) -> set[str]:
     """Return the connections that any scan was ever shown for."""
-    return {
-        key.split("|")[0]
-        for stream in settings.streams
-        for key in instance.get_materialized_partitions(raw_key(stream))
-    }
+    names = set[str]()
+    for stream in settings.streams:
+        for key in instance.get_materialized_partitions(raw_key(stream)):
+            connection, _separator, _day = key.partition("|")
+            names.add(connection)
+    return names
 
 
 @sensor(
-    job_name=CHECK_JOB,
+    job_name=CHECKS_JOB,
     minimum_interval_seconds=900,
     description="Evaluates the checks when a list becomes stale or a finding changes.",
 )
@@ -111,10 +117,14 @@ def findings(
     Lists become stale while nothing runs, and decisions on the command line change findings too.
     """
     with home.session() as session:
-        found = findings_of(run_checks(session))
+        open_findings = findings_of(run_checks(session))
         notify_findings(session)
-    names = sorted((each.code, each.connection, each.stream, each.subject) for each in found)
-    digest = sha256(repr(names).encode()).hexdigest()
+    names = [
+        (finding.code, finding.connection, finding.stream, finding.subject)
+        for finding in open_findings
+    ]
+    # By their names: a message has figures that differ each time.
+    digest = sha256(repr(sorted(names)).encode()).hexdigest()
     if digest == context.cursor:
         return dg.SkipReason(f"{len(names)} findings, the same as before.")
     context.update_cursor(digest)

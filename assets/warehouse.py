@@ -8,6 +8,7 @@ from typing import Any
 
 import dagster as dg
 
+from assets.automation import REBUILD_JOB
 from assets.checks import check_results, check_specs
 from assets.keys import EXPORTS, PUBLISHED, REPORT, raw_key, reconciliation_key, table_key
 from assets.resources import HomeResource, failure
@@ -24,7 +25,6 @@ from pipelines.finance.reconciled import open_published
 from pipelines.publish.build import BuildResult
 from pipelines.warehouse.version_files import Version
 
-REBUILD_JOB = "rebuild"
 Result = dg.MaterializeResult[None] | dg.AssetCheckResult
 
 

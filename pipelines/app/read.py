@@ -33,7 +33,7 @@ from pipelines.http.client import ServiceClient
 from pipelines.metadata import scans
 from pipelines.metadata.engine import new_id, this_process
 from pipelines.metadata.locks import hold_lock_beside_others
-from pipelines.metadata.runs import Outcome, close_dead_runs, settle_runs, unread
+from pipelines.metadata.runs import Outcome, end_killed_runs, settle_runs, unread
 from pipelines.metadata.tables import Run
 
 RESUME_HOURS = 24  # a run without a schedule resumes an open scan that is not older
@@ -117,10 +117,10 @@ async def read_all(
     # Not a TaskGroup: it would cancel the other runs when one fails.
     ended = await asyncio.gather(*map(read, requests), return_exceptions=True)
     results = list[StreamResult]()
-    for each in ended:
-        if isinstance(each, BaseException):
-            raise each
-        results += each
+    for results_or_error in ended:
+        if isinstance(results_or_error, BaseException):
+            raise results_or_error
+        results += results_or_error
     return results
 
 
@@ -138,7 +138,7 @@ async def _read_connection(
         started_at=now,
         owner=this_process(),
     )
-    results = {each.name: StreamResult(name, each.name) for each in streams}
+    results = {stream.name: StreamResult(name, stream.name) for stream in streams}
     run = _Run(session, row, results, request.scheduled_at or now, on_progress)
     try:
         async with hold_lock_beside_others(session.home.locks, f"sync.{name}") as has_waited:
@@ -168,10 +168,12 @@ class _Run:
     @contextmanager
     def recorded(self) -> Iterator[None]:
         """Write the run's row before the block and its outcome afterwards, however it ends."""
-        row, results = self.row, self.results.values()
+        row = self.row
+        results = self.results.values()
         with self.session.metadata.transaction() as db:
-            row.started_at, row.lists = self.session.clock.utc_now(), self._lists()
-            close_dead_runs(db, row.started_at, row.connection)
+            row.started_at = self.session.clock.utc_now()
+            row.lists = self._lists()
+            end_killed_runs(db, row.started_at, row.connection)
             self._settle(db, row.started_at)
             db.add(row)
         try:
@@ -183,11 +185,15 @@ class _Run:
         finally:
             with self.session.metadata.transaction() as db:
                 db.add(row)
-                row.ended_at, row.lists = self.session.clock.utc_now(), self._lists()
-                row.outcome = max((each.state for each in results), key=list(Outcome).index)
-                row.message = " ".join(filter(None, unread(row.lists))) or None
-                row.requests = sum(each.requests for each in results)
-                row.rate_limited = sum(each.rate_limited for each in results)
+                row.ended_at = self.session.clock.utc_now()
+                row.lists = self._lists()
+                # The outcome of a run is the worst of its lists.
+                outcomes = [result.state for result in results]
+                row.outcome = max(outcomes, key=list(Outcome).index)
+                reasons, remedies = unread(row.lists)
+                row.message = f"{reasons} {remedies}".strip() or None
+                row.requests = sum(result.requests for result in results)
+                row.rate_limited = sum(result.rate_limited for result in results)
 
     def _settle(self, db: Session, now: datetime) -> None:
         """Move what a clock that was ahead dated after this run before it."""
@@ -202,9 +208,14 @@ class _Run:
 
     def _lists(self) -> dict[str, dict[str, str]]:
         """Return how each list ended so far, as its run keeps it."""
-        names = ("state", "message", "remedy")
-        found = self.results.items()
-        return {stream: {name: getattr(each, name) for name in names} for stream, each in found}
+        lists = dict[str, dict[str, str]]()
+        for stream, result in self.results.items():
+            lists[stream] = {
+                "state": result.state,
+                "message": result.message,
+                "remedy": result.remedy,
+            }
+        return lists
 
     async def read_lists(self, streams: list[Stream]) -> None:
         """Read all lists at once."""
@@ -221,8 +232,10 @@ class _Run:
         clean = self.session.redactor.clean
         for result in self.results.values():
             if stream in {None, result.stream} and result.state is Outcome.INTERRUPTED:
-                result.state, result.exit_code = Outcome.FAILED, error.exit_code
-                result.message, result.remedy = clean(str(error)), clean(error.remedy)
+                result.state = Outcome.FAILED
+                result.exit_code = error.exit_code
+                result.message = clean(str(error))
+                result.remedy = clean(error.remedy)
 
     async def _read_list(self, stream: Stream, client: ServiceClient) -> None:
         """Read one list and keep its result; no failure of one list reaches the others."""
@@ -234,9 +247,11 @@ class _Run:
         except Exception as error:  # noqa: BLE001 - a defect in one list must not stop the others
             self.fail(_defect(error), stream.name)
         else:
-            result.scan, proof = scan, scan.completeness
+            proof = scan.completeness
+            result.scan = scan
             result.state = Outcome.COMPLETE if proof.complete else Outcome.PARTIAL
-            result.message, result.remedy = proof.sentence(stream.name), ""
+            result.message = proof.sentence(stream.name)
+            result.remedy = ""
 
     def _new_enough_scan(self, result: StreamResult) -> SealedScan | None:
         """Return a sealed scan of another run that began after this run was due or asked for."""
@@ -250,7 +265,8 @@ class _Run:
 
     async def _read_scan(self, stream: Stream, client: ServiceClient) -> SealedScan:
         """Read one list to its end; a failed read leaves the scan open, so that it is resumed."""
-        result, session = self.results[stream.name], self.session
+        session = self.session
+        result = self.results[stream.name]
         advance = partial(self.on_progress, f"{result.connection}/{result.stream}")
         header = self._new_header(stream, client)
         scan = self._resumable_scan(header)
@@ -262,7 +278,8 @@ class _Run:
         try:
             sealed = await read_scan(client, scan, session.settings.sync_max_minutes * 60, advance)
         finally:
-            result.requests, result.rate_limited = scan.requests, scan.rate_limited
+            result.requests = scan.requests
+            result.rate_limited = scan.rate_limited
         with session.metadata.transaction() as db:
             scans.seal_scan(db, sealed.scan_id, sealed.completeness, sealed.sha256)
         return sealed
@@ -284,21 +301,26 @@ class _Run:
             except (ArchiveDamaged, NewerFormat) as error:
                 reason = str(error)
             if reason:
-                row.status, row.reason = scans.ScanStatus.ABANDONED, reason
+                row.status = scans.ScanStatus.ABANDONED
+                row.reason = reason
                 logger.info("%s: %s The list is read again.", new.stream, reason)
                 return None
-            row.run_id, began = self.row.run_id, f"{row.started_at:%Y-%m-%d %H:%M:%S} UTC"
+            row.run_id = self.row.run_id
+            began = f"{row.started_at:%Y-%m-%d %H:%M:%S} UTC"
         logger.info("%s: resuming the interrupted scan of %s.", new.stream, began)
         return scan
 
     def _new_header(self, stream: Stream, client: ServiceClient) -> ScanHeader:
-        name, now = self.row.connection, self.session.clock.utc_now()
+        name = self.row.connection
+        now = self.session.clock.utc_now()
         actor = limiter_actor(self.session, client.connection)
         with self.session.metadata.transaction() as db:
             last = scans.newest_sealed(db, name, stream.name)
             traits = scans.list_traits(db, name, stream.name)
+        started_at = now
         # It is newer than the last one, also where the clock was set back.
-        started_at = max(now, last.started_at + timedelta.resolution) if last else now
+        if last is not None:
+            started_at = max(now, last.started_at + timedelta.resolution)
         return ScanHeader(
             scan_id=new_id(started_at),
             run_id=self.row.run_id,

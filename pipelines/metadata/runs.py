@@ -44,7 +44,7 @@ def is_running(run: Run) -> bool:
     return run.ended_at is None and is_alive(run.owner)
 
 
-def close_dead_runs(session: Session, now: datetime, connection: str) -> None:
+def end_killed_runs(session: Session, now: datetime, connection: str) -> None:
     """Mark runs whose process was killed as interrupted.
 
     The caller holds the lock of a connection, so no other run of it lives, whatever its owner is.

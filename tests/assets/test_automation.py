@@ -10,7 +10,7 @@ import pytest
 from dagster._core.errors import DagsterUserCodeExecutionError
 
 from assets.keys import CONNECTIONS, PUBLISHED, raw_key
-from assets.raw import RANGE_TAGS, SCHEDULED_AT_TAG
+from assets.raw import RANGE_END_TAG, RANGE_START_TAG, SCHEDULED_AT_TAG
 from assets.resources import PROCESS_TAG, HomeResource
 from pipelines.metadata.engine import this_process
 from tests.assets.homes import STREAMS, Site, key
@@ -49,7 +49,10 @@ def test_a_tick_requests_today_of_groups_of_connections(site: Site, tmp_path: Pa
         assert re.search(says, str(failed.value.user_exception))
         names = instance.get_dynamic_partitions(CONNECTIONS)
         assert sorted(names) == ["acme", "beta", "gamma", "idle"]
-    assert [whole.tags[name] for name in RANGE_TAGS] == [key("acme"), key("gamma")]
+    assert [whole.tags[name] for name in (RANGE_START_TAG, RANGE_END_TAG)] == [
+        key("acme"),
+        key("gamma"),
+    ]
     assert whole.tags[SCHEDULED_AT_TAG] == due.isoformat()
     assert {asset.path[-1] for asset in whole.asset_selection or ()} == set(STREAMS)
     assert set(requests) == {key(name) for name in ("acme", "beta", "gamma")}

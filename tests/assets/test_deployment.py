@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import select
 
 from assets.keys import connection_days, raw_key
-from assets.raw import BACKFILL_TAG, RANGE_TAGS, SCHEDULED_AT_TAG
+from assets.raw import BACKFILL_TAG, RANGE_END_TAG, RANGE_START_TAG, SCHEDULED_AT_TAG
 from pipelines.config.settings import load_settings
 from pipelines.metadata.tables import Run, Scan
 from tests.assets.deployment import LOGS, TERMINATE, Deployment, deployed, until
@@ -64,7 +64,10 @@ def check_schedule(deployment: Deployment) -> None:
     runs = ticked() or []
     assert {deployment.ended(run.run_id) for run in runs} == {"SUCCESS"}
     for run in runs:
-        assert [run.tags[name] for name in RANGE_TAGS] == [key("acme"), key("beta")]
+        assert [run.tags[name] for name in (RANGE_START_TAG, RANGE_END_TAG)] == [
+            key("acme"),
+            key("beta"),
+        ]
 
 
 def check_days_of_backfill(deployment: Deployment, backfill: str) -> None:

@@ -12,7 +12,7 @@ from pipelines.core.finding import Finding, Severity
 from pipelines.metadata.decisions import add_decision
 from pipelines.metadata.engine import Metadata
 from pipelines.metadata.findings import record_findings
-from pipelines.metadata.runs import Outcome, close_dead_runs, is_running, recent_runs
+from pipelines.metadata.runs import Outcome, end_killed_runs, is_running, recent_runs
 from pipelines.metadata.tables import Decision, FindingRow
 from tests.metadata.rows import NOW, add_run, minutes
 
@@ -43,7 +43,7 @@ def test_a_killed_run_is_closed_as_interrupted(session: Session) -> None:
     elsewhere = add_run(session, "elsewhere")  # under another name of the machine
     elsewhere.owner, elsewhere.connection = alive.owner, "other"
     for minute in (5, 6):
-        close_dead_runs(session, minutes(minute), "other")
+        end_killed_runs(session, minutes(minute), "other")
     assert (alive.outcome, elsewhere.outcome) == (None, "interrupted")
     assert (killed.outcome, killed.ended_at) == ("interrupted", minutes(5))
     assert "partner-sync sync" in (killed.message or "")
