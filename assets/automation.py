@@ -16,7 +16,8 @@ NIGHTLY_SYNC_JOB = "nightly_sync"  # it reads; a sensor launches the job `publis
 PUBLISH_JOB = "publish"
 REBUILD_JOB = "rebuild"
 CHECKS_JOB = "checks"
-OLDEST_TICK = timedelta(hours=24)  # of an older one, the service can say nothing any more
+# The service says how it is now. For an older tick, that is another day.
+OLDEST_TICK = timedelta(hours=24)
 MAINTENANCE_CRON = "0 6 * * 0"
 
 

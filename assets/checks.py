@@ -15,6 +15,7 @@ from pipelines.checks.published import Published
 from pipelines.config.settings import Settings
 from pipelines.core.finding import Severity
 from pipelines.finance.reconcile.statements import RULES, read_statement
+from pipelines.warehouse.duckdb_file import Row
 
 MOST_SHOWN = 20
 BREAKS = reconciliation_key("breaks")
@@ -24,7 +25,8 @@ SHOW_BREAKS = "partner-sync breaks --rule {rule}"
 def check_specs(settings: Settings) -> Iterator[dg.AssetCheckSpec]:
     """Yield what Dagster shows of each check before it is evaluated."""
     for check in CHECKS:
-        for stream in settings.streams if check.scope == "list" else [""]:
+        streams = settings.streams if check.scope == "list" else [""]
+        for stream in streams:
             remedy = check.remedy.format(connection="CONNECTION", stream=stream)
             yield dg.AssetCheckSpec(
                 check.code,
@@ -88,16 +90,11 @@ def _rule_result(rule: str, published: Published) -> dg.AssetCheckResult:
     not_evaluated = "The published version is not reconciled."
     if published.not_evaluated is not None:
         not_evaluated = published.not_evaluated.get(rule, "")
-    problems = list[str]()
-    metadata = dict[str, int]()
+    # Each row is about one currency. Without an evaluation, they would say nothing.
+    open_breaks = list[Row]()
     if not not_evaluated:
-        metadata["open breaks"] = 0
-        # A row for each currency.
-        for row in published.open_breaks:
-            if row["rule"] == rule:
-                difference = row["difference"] or 0
-                problems.append(f"{row['breaks']:,} open breaks: {difference:,} {row['currency']}.")
-                metadata["open breaks"] += row["breaks"]
+        open_breaks = [row for row in published.open_breaks if row["rule"] == rule]
+    problems = [_open_breaks_text(row) for row in open_breaks]
     problems += [f"Not known: {doubt.message}" for doubt in published.unread]
     if not_evaluated:
         problems.append(f"Not known. {not_evaluated}")
@@ -105,6 +102,9 @@ def _rule_result(rule: str, published: Published) -> dg.AssetCheckResult:
     lines += [note.message for note in published.notes if note.subject == rule]
     if problems:
         lines.append(SHOW_BREAKS.format(rule=rule))
+    metadata = dict[str, int]()
+    if not not_evaluated:
+        metadata["open breaks"] = sum(row["breaks"] for row in open_breaks)
     return dg.AssetCheckResult(
         asset_key=BREAKS,
         check_name=rule,
@@ -113,6 +113,11 @@ def _rule_result(rule: str, published: Published) -> dg.AssetCheckResult:
         description="\n".join(lines) or None,
         metadata=metadata,
     )
+
+
+def _open_breaks_text(row: Row) -> str:
+    difference = row["difference"] or 0
+    return f"{row['breaks']:,} open breaks: {difference:,} {row['currency']}."
 
 
 def _lines(result: CheckResult) -> list[str]:

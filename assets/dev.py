@@ -23,7 +23,8 @@ from pipelines.core.errors import ConfigurationError, PartnerSyncError
 
 CHECKOUT = Path(__file__).parent.parent
 CONNECTION = "sandbox"
-FIRST_DAY = date(2026, 11, 1)  # the sandbox has no data before
+# The sandbox has no data before.
+FIRST_DAY = date(2026, 11, 1)
 LONGEST_STOP_SECONDS = 60
 TEXT = """The sandbox runs on {service}. The UI opens on http://127.0.0.1:{port}.
 To read today: Assets, raw, Materialize, connection `{connection}`, today's date.
@@ -91,7 +92,8 @@ def run_dagster(port: str) -> int:
             try:
                 dagster.wait(LONGEST_STOP_SECONDS)
             except subprocess.TimeoutExpired:
-                os.killpg(dagster.pid, signal.SIGKILL)  # its group: the session it leads
+                # Its whole group: the UI and the daemon are processes of the session it leads.
+                os.killpg(dagster.pid, signal.SIGKILL)
             return 0
 
 

@@ -38,7 +38,9 @@ def connection_days(settings: Settings) -> dg.MultiPartitionsDefinition:
     days = dg.DailyPartitionsDefinition(
         start_date=settings.start_date.isoformat(),
         timezone="UTC",
-        end_offset=1,  # the day that has begun is the one that can be read
+        # Dagster's last partition is the last day that is over. Only the day that has begun can be
+        # read.
+        end_offset=1,
     )
     connections = dg.DynamicPartitionsDefinition(name=CONNECTIONS)
     return dg.MultiPartitionsDefinition({"connection": connections, "day": days})

@@ -45,7 +45,8 @@ def raw_assets(settings: Settings) -> dg.AssetsDefinition:
                 missing += _read_day(context, session, day, connections)
         if missing:
             raise failure("\n".join(["Some lists have no scan.", *missing]))
-        yield from ()  # what is materialized was logged
+        # What is materialized was logged, partition by partition.
+        yield from ()
 
     return read
 

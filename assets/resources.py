@@ -47,9 +47,11 @@ class HomeResource(dg.ConfigurableResource[None]):
                 try:
                     yield session
                 finally:
-                    stop.raise_if_requested()  # whatever else it led to
+                    # A stop can lead to other failures, which would be shown in its place.
+                    stop.raise_if_requested()
         except KeyboardInterrupt:
-            raise KeyboardInterrupt(STOPPED) from None  # without asyncio's frames
+            # Dagster shows all frames; those of asyncio say nothing.
+            raise KeyboardInterrupt(STOPPED) from None
 
 
 def failure(message: str, remedy: str = "") -> dg.Failure:
@@ -73,7 +75,8 @@ def _stop_is_noted() -> Iterator[None]:
     asyncio would log that error and go on where it is raised in a callback.
     """
     if threading.current_thread() is not threading.main_thread():
-        yield  # signals reach the main thread only
+        # Signals reach the main thread only.
+        yield
         return
     with stop.noted(signal.SIGINT, signal.SIGTERM):
         yield

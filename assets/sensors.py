@@ -153,5 +153,6 @@ def _is_killed(instance: dg.DagsterInstance, run: dg.DagsterRun) -> bool:
     run_id, _, owner = run.tags.get(PROCESS_TAG, "").partition(" ")
     if run_id != run.run_id or is_alive(owner):
         return False
-    now = instance.get_run_by_id(run.run_id)  # it may have ended meanwhile
+    # It may have ended since the runs were listed: then its process is gone for a good reason.
+    now = instance.get_run_by_id(run.run_id)
     return now is not None and not now.is_finished

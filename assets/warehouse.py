@@ -35,7 +35,8 @@ def warehouse_assets(settings: Settings) -> dg.AssetsDefinition:
         name="publish_version",
         specs=list(_specs(list(settings.streams))),
         check_specs=list(check_specs(settings)),
-        can_subset=True,  # so that the checks can be evaluated without a build
+        # So that the job `checks` can evaluate the checks without a build.
+        can_subset=True,
     )
     def publish_version(context: dg.AssetExecutionContext, home: HomeResource) -> Iterator[Result]:
         assets = list[dg.MaterializeResult[None]]()
@@ -45,7 +46,8 @@ def warehouse_assets(settings: Settings) -> dg.AssetsDefinition:
                 make = rebuild if context.run.job_name == REBUILD_JOB else build
                 result = publish(session, make)
                 assets = list(_asset_results(session, result))
-                published, checks = result.published, result.checks
+                published = result.published
+                checks = result.checks
             else:
                 published = current_version(session)
                 checks = run_checks(session, published)

@@ -22,7 +22,6 @@ from pipelines.metadata.tables import Run, Scan
 from pipelines.warehouse.duckdb_file import Row
 
 MOST_ERASURES = 5  # that `status` shows, newest first
-RUN_COLUMNS = ("connection", "trigger", "started_at", "ended_at", "requests", "rate_limited")
 
 
 def run_checks(session: AppSession, published: Published | None = None) -> list[CheckResult]:
@@ -129,9 +128,20 @@ def recent_runs(session: AppSession, limit: int) -> list[Row]:
     rows = []
     with session.metadata.transaction() as db:
         for run in runs.recent_runs(db, limit):
-            row = {"run": run.run_id}
-            row.update({name: getattr(run, name) for name in RUN_COLUMNS})
-            row["outcome"] = run.outcome or ("running" if runs.is_running(run) else "killed")
-            row["message"] = run.message or ""
-            rows.append(row)
+            outcome = run.outcome
+            if outcome is None:
+                outcome = "running" if runs.is_running(run) else "killed"
+            rows.append(
+                {
+                    "run": run.run_id,
+                    "connection": run.connection,
+                    "trigger": run.trigger,
+                    "started_at": run.started_at,
+                    "ended_at": run.ended_at,
+                    "requests": run.requests,
+                    "rate_limited": run.rate_limited,
+                    "outcome": outcome,
+                    "message": run.message or "",
+                }
+            )
     return rows

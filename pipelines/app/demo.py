@@ -90,7 +90,8 @@ def running_sandbox(home: Home, name: str, *options: str) -> Iterator[str]:
         stdout=subprocess.PIPE,
         text=True,
         env=os.environ | {"SANDBOX_CLIENT_SECRET": secret},
-        start_new_session=True,  # Ctrl-C reaches this program, which ends the sandbox last
+        # Ctrl-C reaches this program alone, which ends the sandbox last.
+        start_new_session=True,
     ) as process:
         try:
             ready = READY.match(process.stdout.readline() if process.stdout else "")

@@ -17,10 +17,13 @@ from pipelines.http.client import ServiceClient
 from pipelines.metadata.tables import ApiSpec
 
 DESCRIPTION: Final = "/docs/openapi.json"  # unless `discover` was told another path
-VERSION: Final = "/v2"  # a description may have it in the address of its server
+# A description may have it in the address of its server. Its paths then begin behind it.
+VERSION: Final = "/v2"
 LONGEST_CHANGE: Final = 1_000  # characters of a finding
-MOST_STEPS: Final = 100  # from one object to another: references can form a circle
-DEEPEST: Final = 3  # schemas within schemas
+# From one object to another, and from one schema to those that it combines: references can form a
+# circle.
+MOST_STEPS: Final = 100
+DEEPEST: Final = 3
 COMBINED: Final = ("allOf", "anyOf", "oneOf")
 Json = dict[str, Any]
 logger = logging.getLogger(__name__)

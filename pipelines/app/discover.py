@@ -18,7 +18,8 @@ from pipelines.core.errors import ConfigurationError
 from pipelines.metadata.tables import ApiSpec
 
 PREFIX: Final = "/v2/"  # of every business route
-DOCUMENTATION: Final = re.compile(r"/docs(/[\w~-][\w.~-]*)+")  # never another host
+# Nothing that a server or httpx could take for another host, or for a folder above.
+DOCUMENTATION: Final = re.compile(r"/docs(/[\w~-][\w.~-]*)+")
 PAGES: Final = ("responses", "200", "content", "application/json", "schema", "properties")
 
 

@@ -141,13 +141,15 @@ def _new_folder(given: Path | None, default: Path) -> Iterator[tuple[Path, Path]
         remove(before)
         private_folder(folder.parent)
         yield private_folder(part), folder
-        if folder.exists():  # after a kill, no part of it has its name
+        # In two steps, so that after a kill nothing that is not whole has the name of the folder.
+        if folder.exists():
             durable_rename(folder, before)
         durable_rename(part, folder)
     except (duckdb.Error, OSError) as error:
         stop.raise_if_requested()
         if is_memory_refused(error):
-            raise  # which `open_session` explains
+            # `open_session` explains it, with the setting to change.
+            raise
         raise StorageFailed(
             f"The export to {folder} failed: {printable(error)}. No file of it was kept. Analysts "
             "still see the published version.",

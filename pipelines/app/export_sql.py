@@ -14,6 +14,7 @@ from pipelines.core.errors import ConfigurationError, StorageFailed
 from pipelines.core.text import Redactor, printable
 from pipelines.publish.export_table import ExportColumn, ExportTable
 
+# Without these types, MySQL keeps 64 KB of a text, and whole seconds of a time.
 MYSQL: Final = ("mysql", "mariadb")
 TEXT: Final = sa.UnicodeText().with_variant(mysql.LONGTEXT(), *MYSQL)
 TIME: Final = sa.DateTime(timezone=True).with_variant(mysql.DATETIME(fsp=6), *MYSQL)
@@ -36,6 +37,7 @@ def write_database(
     for a URL that cannot be used, StorageFailed.
     """
     try:
+        # Else the text of an error would repeat values of rows.
         engine = sa.create_engine(url, hide_parameters=True)
     except (ArgumentError, NoSuchModuleError, ImportError, ValueError):
         raise ConfigurationError(

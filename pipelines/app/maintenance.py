@@ -34,7 +34,8 @@ __all__ = [
     "ErasureRequest", "decide_held_scan", "erase_records", "list_versions", "prune_files",
     "rollback", "verify_files",
 ]  # fmt: skip
-MOST_PRUNED = 0.5  # share of the scan files; `prune` deletes more only if it is forced
+# Share of the scan files. To delete more suggests a wrong --days, or wrong dates.
+MOST_PRUNED = 0.5
 
 
 def prune_files(
@@ -220,7 +221,8 @@ def decide_held_scan(
 
     The decision is about this scan only: a later scan passes the same guards.
     """
-    session.lists([connection], [stream])  # raises for a list that is not configured
+    # It raises for a list that is not configured, and names those that are.
+    session.lists([connection], [stream])
     kind = "reject" if reject else "approve"
     status = ScanStatus.REJECTED if reject else ScanStatus.APPROVED
     with session.metadata.transaction() as db:

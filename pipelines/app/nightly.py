@@ -4,7 +4,7 @@
 - `publish` is what follows the reading: a version, its books, the checks, the report, messages.
 - `build` and `rebuild` are the first two steps of it: a version and its books.
 
-Dagster reads each connection in a run of its own, then calls `publish` once for all.
+Dagster reads groups of connections in runs of their own, then calls `publish` once for all.
 
 Not here: how a list is read (read), what is done with versions on other days (maintenance).
 """
@@ -53,7 +53,8 @@ def rebuild(session: AppSession) -> BuildResult:
 
 def _with_books(session: AppSession, make: MakeVersion) -> BuildResult:
     with change_versions(session):
-        memory.settle(session)  # what the base remembers is lost once it is upgraded
+        # What the base remembers is lost once it is upgraded.
+        memory.settle(session)
     built = make(session)
     try_books(session)
     return built
@@ -90,8 +91,10 @@ async def _read(
             await _publish_meanwhile(session, make, reading, early)
         return await reading, early
     finally:
-        reading.cancel()  # does nothing where it has ended
-        await asyncio.wait([reading])  # runs record how they ended
+        # It does nothing where the reading has ended.
+        reading.cancel()
+        # Until then, the runs record how they ended.
+        await asyncio.wait([reading])
 
 
 async def _publish_meanwhile(

@@ -29,7 +29,8 @@ SUMMARY: Final = (
     "{currency}: used {used:,f}, billed {billed:,f}, credit notes {credit_notes:,f}, difference "
     "{difference:+,f}, open breaks {open_breaks:,}"
 )
-logging.getLogger("apprise").setLevel(logging.CRITICAL)  # it would log parts of an URL
+# Apprise would log parts of a URL, which has a password or token in it.
+logging.getLogger("apprise").setLevel(logging.CRITICAL)
 
 
 def notify_findings(session: AppSession) -> None:

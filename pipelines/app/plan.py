@@ -1,7 +1,8 @@
 """Tries connections before a sync, and says how many requests and seconds the sync takes."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 from pipelines.app.connect import account_of, limiter_actor, open_service
 from pipelines.app.description import read_description, sized
@@ -18,12 +19,22 @@ from pipelines.metadata.scans import newest_sealed
 from pipelines.metadata.tables import RateLimitActor, Scan
 from pipelines.warehouse.duckdb_file import Row
 
-DOCUMENTED_LIMIT = 5  # requests per second of an authenticated actor ("Rate limits")
+# Requests per second of an authenticated actor, by "Rate limits" of the interface document.
+DOCUMENTED_LIMIT = 5
 CREDENTIALS = "credentials"
 HINT = (
     "The length of a list without a finished scan is not known. `partner-sync plan --ask` requests "
     "one page of it; `partner-sync sync` reads it."
 )
+
+
+class ListLength(NamedTuple):
+    """What is known of the length of a list. `at_least`: it may be longer."""
+
+    rows: int | None
+    requests: int | None
+    at_least: bool
+    basis: str
 
 
 async def _first_pages(
@@ -136,34 +147,39 @@ def plan_sync(
     """
     rows = list[Row]()
     for name, streams in session.lists(connections).items():
-        connection = session.settings.connection(name)
-        actor = limiter_actor(session, connection)
-        with session.metadata.transaction() as db:
-            scans = {stream.name: newest_sealed(db, name, stream.name) for stream in streams}
-            stated = db.get(RateLimitActor, actor)
-        limit = (stated and stated.limit) or DOCUMENTED_LIMIT
-        requests_per_second = min(limit, connection.max_requests_per_window or limit)
-        pages = dict[str, PageOrError]()
-        if ask:
-            unread = [stream for stream in streams if not scans[stream.name]]
-            pages = _require_pages(session, connection, unread)
-        for stream in streams:
-            planned = _planned(stream, scans[stream.name], pages.get(stream.name))
-            seconds = None
-            if planned["requests"] is not None:
-                seconds = math.ceil(planned["requests"] / requests_per_second)
-            rows.append(
-                {
-                    "connection": name,
-                    "stream": stream.name,
-                    "rows": planned["rows"],
-                    "requests": planned["requests"],
-                    "seconds": seconds,
-                    "at_least": planned["at_least"],
-                    "basis": planned["basis"],
-                }
-            )
+        rows += _plan_connection(session, name, streams, ask=ask)
     return rows
+
+
+def _plan_connection(
+    session: AppSession, name: str, streams: list[Stream], *, ask: bool
+) -> Iterator[Row]:
+    """Yield a row for each list of a connection."""
+    connection = session.settings.connection(name)
+    actor = limiter_actor(session, connection)
+    with session.metadata.transaction() as db:
+        scans = {stream.name: newest_sealed(db, name, stream.name) for stream in streams}
+        stated = db.get(RateLimitActor, actor)
+    limit = (stated and stated.limit) or DOCUMENTED_LIMIT
+    requests_per_second = min(limit, connection.max_requests_per_window or limit)
+    pages = dict[str, PageOrError]()
+    if ask:
+        unread = [stream for stream in streams if not scans[stream.name]]
+        pages = _require_pages(session, connection, unread)
+    for stream in streams:
+        length = _length(stream, scans[stream.name], pages.get(stream.name))
+        seconds = None
+        if length.requests is not None:
+            seconds = math.ceil(length.requests / requests_per_second)
+        yield {
+            "connection": name,
+            "stream": stream.name,
+            "rows": length.rows,
+            "requests": length.requests,
+            "seconds": seconds,
+            "at_least": length.at_least,
+            "basis": length.basis,
+        }
 
 
 def _require_pages(
@@ -179,28 +195,31 @@ def _require_pages(
     return pages
 
 
-def _planned(stream: Stream, scan: Scan | None, page: PageOrError | None) -> Row:
+def _length(stream: Stream, scan: Scan | None, page: PageOrError | None) -> ListLength:
     """Return what is known of the length of a list: of its newest scan, else of its first page."""
     if scan is not None:
         requests, changed = _requests(stream, scan)
         basis = f"scan of {scan.started_at:%Y-%m-%d %H:%M} UTC{changed}"
-        at_least = not scan.complete
-        return {"rows": scan.rows, "requests": requests, "at_least": at_least, "basis": basis}
+        return ListLength(scan.rows, requests, not scan.complete, basis)
     if isinstance(page, ParsedPage):
-        has_more = bool(page.pagination.has_more)
-        # Only a page that is not full, and says that it is the last, proves a length.
-        at_least = has_more or len(page.data) >= (page.pagination.limit or 1)
-        rows = len(page.data)
-        requests = 1
-        if has_more:
-            rows += 1
-        if at_least:
-            requests += stream.passes
-        return {"rows": rows, "requests": requests, "at_least": at_least, "basis": "one page"}
-    basis = "not known"
-    if page is not None:
-        basis = f"not known. {page} {page.remedy}".strip()
-    return {"rows": None, "requests": None, "at_least": False, "basis": basis}
+        return _length_by_page(stream, page)
+    if page is None:
+        return ListLength(None, None, at_least=False, basis="not known")
+    basis = f"not known. {page} {page.remedy}".strip()
+    return ListLength(None, None, at_least=False, basis=basis)
+
+
+def _length_by_page(stream: Stream, page: ParsedPage) -> ListLength:
+    rows = len(page.data)
+    requests = 1
+    has_more = bool(page.pagination.has_more)
+    # Only a page that is not full, and says that it is the last, proves a length.
+    at_least = has_more or rows >= (page.pagination.limit or 1)
+    if has_more:
+        rows += 1
+    if at_least:
+        requests += stream.passes
+    return ListLength(rows, requests, at_least, "one page")
 
 
 def _requests(stream: Stream, scan: Scan) -> tuple[int, str]:

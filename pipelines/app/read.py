@@ -36,7 +36,9 @@ from pipelines.metadata.locks import hold_lock_beside_others
 from pipelines.metadata.runs import Outcome, end_killed_runs, settle_runs, unread
 from pipelines.metadata.tables import Run
 
-RESUME_HOURS = 24  # a run without a schedule resumes an open scan that is not older
+# A run without a schedule resumes an open scan that is not older; a scheduled one, none of before
+# its tick.
+RESUME_HOURS = 24
 NO_SCAN = "The archive has no scan of this day, and the service cannot be asked about the past."
 CHANGED = "The scan was begun with another address, path, limit, key or version of partner-sync."
 logger = logging.getLogger(__name__)
@@ -255,7 +257,8 @@ class _Run:
 
     def _new_enough_scan(self, result: StreamResult) -> SealedScan | None:
         """Return a sealed scan of another run that began after this run was due or asked for."""
-        now = self.session.clock.utc_now()  # a scan that began later shows that it was set back
+        # A scan that began later than now shows that the clock was set back.
+        now = self.session.clock.utc_now()
         with self.session.metadata.transaction() as db:
             row = scans.newest_sealed(db, result.connection, result.stream)
         if row is None or not self.not_before <= row.started_at <= (row.ended_at or now) <= now:

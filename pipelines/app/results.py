@@ -21,9 +21,6 @@ from pipelines.load.load import LoadResult
 from pipelines.metadata.runs import Outcome
 from pipelines.publish.build import BuildResult
 
-LIST_NAMES = ("connection", "stream", "requests", "rate_limited", "message", "remedy")
-CHANGES = ("new", "changed", "deleted")
-SCAN_NAMES = ("scan_id", *CHANGES, "unchanged", "quarantined", "held")
 LOG_EVERY_SECONDS = 30
 OnProgress = Callable[[str, int, int, int | None], None]
 """Receives `connection/stream`, rows and requests so far, and the rows expected (None: unknown)."""
@@ -108,9 +105,21 @@ class StreamResult:
 
     def values(self, built: BuildResult | None) -> dict[str, Any]:
         """Return what `--json` prints: the list, and what the build did with its scan."""
-        values: dict[str, Any] = {name: getattr(self, name) for name in LIST_NAMES}
-        values.update(dict.fromkeys(CHANGES))
-        values.update(rows=None, proof=None, scan=None, result=self.state)
+        values: dict[str, Any] = {
+            "connection": self.connection,
+            "stream": self.stream,
+            "requests": self.requests,
+            "rate_limited": self.rate_limited,
+            "message": self.message,
+            "remedy": self.remedy,
+            "new": None,
+            "changed": None,
+            "deleted": None,
+            "rows": None,
+            "proof": None,
+            "scan": None,
+            "result": self.state,
+        }
         if self.scan is None:
             return values
         values["rows"] = self.scan.completeness.rows
@@ -127,7 +136,9 @@ class StreamResult:
             if loaded.held:
                 values["result"] = f"{self.source}, held"
             else:
-                values.update({name: getattr(loaded, name) for name in CHANGES})
+                values["new"] = loaded.new
+                values["changed"] = loaded.changed
+                values["deleted"] = loaded.deleted
         return values
 
 
@@ -159,9 +170,7 @@ class SyncResult:
 
         A scan that this build held counts, whatever became of it since.
         """
-        is_published = self.build is not None and self.build.is_new
-        was_read = any(stream.scan for stream in self.streams)
-        if self.streams and not was_read and not is_published:
+        if self._is_without_effect():
             return min(stream.exit_code for stream in self.streams)
         is_complete = all(stream.state is Outcome.COMPLETE for stream in self.streams)
         is_clear = is_complete and not self.problems
@@ -170,6 +179,12 @@ class SyncResult:
         is_held = any(loaded.held for loaded in self.build.results)
         is_clear = is_clear and not self.build.failed and not is_held
         return exit_code(self.build.version, self.findings, is_clear=is_clear)
+
+    def _is_without_effect(self) -> bool:
+        """Return whether lists were requested, and nothing was read or published."""
+        was_read = any(stream.scan for stream in self.streams)
+        is_published = self.build is not None and self.build.is_new
+        return bool(self.streams) and not was_read and not is_published
 
     def values(self, file: str) -> dict[str, Any]:
         """Return what `--json` prints; `file` is what analysts open, `version` what they see."""
@@ -199,4 +214,12 @@ class SyncResult:
 
 
 def _scan_values(loaded: LoadResult) -> dict[str, Any]:
-    return {name: getattr(loaded, name) for name in SCAN_NAMES}
+    return {
+        "scan_id": loaded.scan_id,
+        "new": loaded.new,
+        "changed": loaded.changed,
+        "deleted": loaded.deleted,
+        "unchanged": loaded.unchanged,
+        "quarantined": loaded.quarantined,
+        "held": loaded.held,
+    }

@@ -34,6 +34,7 @@ def open_session(home: Home | None = None, *, clock: Clock | None = None) -> Ite
     and MemoryRefused for what the block was refused.
     """
     settings = load_settings(home)
+    # It raises where there is none, before `prepare` creates a folder.
     settings.connections()
     home = settings.home.prepare()
     archive = Archive(home.archive)

@@ -46,7 +46,8 @@ def note_permissions(session: AppSession, name: str, pages: Mapping[str, PageOrE
     with session.metadata.transaction() as db:
         known = db.query(FindingRow).filter_by(code=CODE, connection=name)
         rows = {row.stream: row for row in known}
-        for stream in rows.keys() - pages.keys():  # no longer skipped
+        # What was not asked for is no longer skipped: each sync reads it.
+        for stream in rows.keys() - pages.keys():
             db.delete(rows[stream])
         for stream, page in pages.items():
             row = rows.get(stream)

@@ -75,7 +75,8 @@ def trace(session: AppSession, connection: str, stream: str, key: str) -> Row:
     with session.warehouse.open(version.number) as db:
         loads = fetch_rows(db, LOADS, of_list)
         if not loads:
-            session.lists([connection], [stream])  # raises for one that is not configured
+            # It raises for a list that is not configured, and names those that are.
+            session.lists([connection], [stream])
             raise PartnerSyncError(
                 f"No scan of {connection}/{stream} is published. There is no record to trace.",
                 "Run `partner-sync sync`, then `partner-sync status`.",

@@ -20,7 +20,8 @@ COLUMNS = (
     "break_id", "severity", "rule", "partner", "month", "currency", "difference", "rows",
     "cause", "age_days", "state", "owner",
 )  # fmt: skip
-MARKS = ("uncertain", "doubt")  # shown if a break has one
+# Shown only if a break has one: they say why it is uncertain.
+MARKS = ("uncertain", "doubt")
 DECISION = ("break_id", "rule", "partner", "month", "currency", "difference", "state", "decision")
 Rule = Annotated[str, Option(help="Rule that found it, such as not_billed.")]
 Partner = Annotated[str, Option(help="Identifier or name of the partner.")]
@@ -60,22 +61,21 @@ def list_breaks(  # noqa: PLR0913 - a command's parameters are its options
             )
         return None
     listed = finance.breaks.list_breaks(open_home(), chosen)
-    # Before anything is printed: the workbook may exist already.
-    numbers_as_text = finance.breaks.write_file(listed.breaks, xlsx) if xlsx else []
     rows = listed.breaks.to_pylist()
     sums = finance.breaks.totals(rows)
-    _show_breaks(listed, rows, sums, as_table=xlsx is None)
     if xlsx:
+        # Before anything is printed: the workbook may exist already.
+        numbers_as_text = finance.breaks.write_file(listed.breaks, xlsx)
+        _show_breaks(listed, rows, sums, as_table=False)
         line(f"Wrote {counted(len(rows), 'break')} to {xlsx}. Fill in decision, owner and reason,")
         line(f"then run `partner-sync breaks decide {shlex.quote(str(xlsx))}`.")
         if numbers_as_text:
             line(f"{', '.join(numbers_as_text)}: {NUMBERS_AS_TEXT}", style="yellow")
     else:
+        _show_breaks(listed, rows, sums, as_table=True)
         if not rows:
             line(_none_found(chosen, is_known=not listed.doubts))
-        if any(row["uncertain"] for row in rows):
-            line("Totals do not include uncertain breaks.", style="yellow")
-        _show_totals(sums)
+        _show_totals(rows, sums)
     show_covered(listed.covered)
     return ExitCode.NEEDS_ATTENTION if listed.doubts else ExitCode.DONE
 
@@ -110,8 +110,10 @@ def _none_found(chosen: "finance.breaks.BreakFilter", *, is_known: bool) -> str:
     return "There are no unresolved breaks in what is known."
 
 
-def _show_totals(sums: list[dict[str, Any]]) -> None:
+def _show_totals(rows: list[dict[str, Any]], sums: list[dict[str, Any]]) -> None:
     """Print the sum of each currency, with what is in no known partner's difference."""
+    if any(row["uncertain"] for row in rows):
+        line("Totals do not include uncertain breaks.", style="yellow")
     has_unknown_partners = False
     for total in sums:
         currency = total["currency"] or "No currency"

@@ -186,7 +186,8 @@ def sync(
     for name in connection or session.settings.connections():
         if name not in chosen and not stream:
             LOG.warning("Connection %s reads no list. See `partner-sync discover`.", name)
-    if not requests and not no_build:  # what others have read may wait
+    # Scans of an earlier sync, or of a connection that was removed, may wait for a build.
+    if not requests and not no_build:
         return run_build(session)
     return run_sync(session, requests, no_build=no_build)
 

@@ -19,7 +19,8 @@ REPEATED = (
     "check", "close", "connections", "discover", "export", "notify", "plan", "prune", "report",
     "reconcile", "runs", "status", "trace", "verify",
 )  # fmt: skip
-REPEAT = {  # by command; the others resume what was read
+# By command. The others resume what was read.
+REPEAT = {
     "erase": "Files may still contain the value. Run the same `partner-sync erase` to finish.",
     **dict.fromkeys(REPEATED, "Run the same command again."),
 }
@@ -56,11 +57,14 @@ class Program(TyperGroup):
 
     def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]
         """Run a command; exit with what it returns, or with the code of its failure."""
+        # An earlier command of this process may have printed JSON.
         OUT.quiet = False
         try:
-            with stop.raised(), SESSIONS:  # until `open_home`, only questions are asked
+            # Until `open_home`, only questions are asked: nothing is lost by an exception.
+            with stop.raised(), SESSIONS:
                 code = super().invoke(ctx)
-        except typer.Abort:  # of a question; what follows it did not begin
+        except typer.Abort:
+            # A question was not answered, and what follows it did not begin.
             typer.echo("\nNothing was changed.", err=True)
             code = ExitCode.INTERRUPTED
         except KeyboardInterrupt:

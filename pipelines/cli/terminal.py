@@ -32,10 +32,12 @@ if TYPE_CHECKING:
 LOG = logging.getLogger("pipelines")
 # Without a terminal, a value stays on one line for grep and awk.
 PIPE_WIDTH = 10_000
-LONGEST_LINE = 2_000  # characters
+# Characters. A service can send a message or a value of any length.
+LONGEST_LINE = 2_000
 HEADINGS = {"rate_limited": "429s", "bytes": "size"}
 Rows = Sequence[Mapping[str, object]]
-SESSIONS = ExitStack()  # that the running command has opened; its end closes them
+# What the running command has opened; its end closes them.
+SESSIONS = ExitStack()
 
 
 def _console(descriptor: int, *, stderr: bool = False) -> Console:
@@ -95,6 +97,7 @@ LOG.setLevel(logging.INFO)
 def open_home(home: "Home | None" = None) -> "app.session.AppSession":
     """Open a home (None: that of the environment) until the command ends; log as it is set."""
     HANDLER.as_json = False
+    # From now on, work looks for a stop at safe points. What a handler raises can be lost.
     stop.note_only()
     session = SESSIONS.enter_context(app.session.open_session(home))
     HANDLER.as_json = session.settings.log_format == "json"
@@ -107,6 +110,7 @@ def confirm(question: str, *, yes: bool) -> None:
         raise ConfigurationError(
             "Nothing was changed: nobody can be asked.", "Run the same command with --yes."
         )
+    # Nothing else would end a question that is not answered.
     with stop.raised():
         if not yes and not typer.confirm(question):
             raise ConfigurationError("Nothing was changed.")
@@ -136,6 +140,7 @@ def show(
         document = msgspec.to_builtins(json_value)
         with _writing():
             sys.stdout.write(json.dumps(document, indent=2) + "\n")
+            # Else Python writes it at its end, where a full disk is no message any more.
             sys.stdout.flush()
     show_table(rows, columns)
     if if_empty and not rows:
