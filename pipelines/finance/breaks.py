@@ -111,13 +111,18 @@ class BreakDecision(NamedTuple):
             return f"unknown decision `{printable(self.decision)}`, use {', '.join(KINDS)}"
         if not self.new_reason.strip():
             return "it has no reason"
-        if (self.decision == "assign") != bool(self.new_owner.strip()):
-            return "it has no owner" if not self.new_owner else f"{self.decision} takes no owner"
+        has_owner = bool(self.new_owner.strip())
+        if self.decision == "assign" and not has_owner:
+            return "it has no owner"
+        if self.decision != "assign" and has_owner:
+            return f"{self.decision} takes no owner"
         is_open = row["state"] != "resolved"
         is_gone = row["gone_at"] is not None
         can_reopen = not is_open and not is_gone
         fits = can_reopen if self.decision == "reopen" else is_open
-        return "" if fits else f"the break is {row['state']}, so no {self.decision}"
+        if not fits:
+            return f"the break is {row['state']}, so no {self.decision}"
+        return ""
 
 
 def read_breaks(session: Stores, chosen: BreakFilter, *, with_resolved: bool = False) -> pa.Table:

@@ -170,8 +170,12 @@ def reopen_month(session: Stores, month: date, person: str, reason: str) -> str:
     with change_versions(session), session.metadata.transaction() as rows:
         query = sqlalchemy.select(Close).where(Close.month == month, Close.reopened_at.is_(None))
         close = rows.scalar(query)
-        if close is None or not reason.strip():
-            why = "it is not closed" if close is None else "a reason is needed"
+        why = ""
+        if close is None:
+            why = "it is not closed"
+        elif not reason.strip():
+            why = "a reason is needed"
+        if close is None or why:
             raise ConfigurationError(
                 f"{month:%Y-%m} cannot be reopened: {why}. Nothing was changed.",
                 "Run `partner-sync close list`, then `partner-sync close reopen` with --reason.",

@@ -162,7 +162,9 @@ def _arrow(name: str, rows: Iterable[Any]) -> pa.Table:
 
 def _scale(number: Decimal) -> int:
     exponent = number.as_tuple().exponent
-    return max(0, -exponent) if isinstance(exponent, int) else 0
+    if not isinstance(exponent, int):  # of what is no number
+        return 0
+    return max(0, -exponent)
 
 
 def find_new(db: duckdb.DuckDBPyConnection) -> NewMemory:

@@ -127,7 +127,9 @@ def _another_mapping(file: Path, rows: list[Row]) -> ConfigurationError:
 
 def _value(mapping: Mapping | None, role: str) -> Any:
     side, _, name = role.partition(".")
-    return getattr(getattr(mapping, side), name) if mapping else None
+    if mapping is None:
+        return None
+    return getattr(getattr(mapping, side), name)
 
 
 def _problem(role: str, value: Any, fields: list[str]) -> str:

@@ -1,6 +1,5 @@
 """Answers SQL over the published books and their version, names joined, read-only."""
 
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Final
@@ -56,9 +55,12 @@ def answer(db: duckdb.DuckDBPyConnection, query: str) -> list[Row]:
 
 def _distinct(names: list[str]) -> list[str]:
     """Return names of columns, of which a repeated one gets a number: no value is lost."""
-    seen = Counter[str]()
-    distinct = list[str]()
+    distinct: list[str] = []
     for name in names:
-        seen[name] += 1
-        distinct.append(name if seen[name] == 1 else f"{name}_{seen[name]}")
+        unique = name
+        number = 1
+        while unique in distinct:
+            number += 1
+            unique = f"{name}_{number}"
+        distinct.append(unique)
     return distinct

@@ -255,9 +255,13 @@ def _compare(figure: Row, rows: list[Row]) -> Row | None:
     """Return a published figure with the sum of its raw amounts; None where there is neither."""
     if not rows and figure["published"] is None:
         return None
-    amounts = [row["from_raw"] for row in rows if row["from_raw"] is not None]
-    total = sum(amounts, Decimal(0)) if amounts else None
-    wrong = sum(bool(row["problem"]) for row in rows)
+    total = None
+    wrong = 0
+    for row in rows:
+        if row["from_raw"] is not None:
+            total = (total or Decimal(0)) + row["from_raw"]
+        if row["problem"]:
+            wrong += 1
     problem = ""
     if wrong:
         problem = f"See {wrong:,} of its {len(rows):,} rows."
@@ -268,25 +272,30 @@ def _compare(figure: Row, rows: list[Row]) -> Row | None:
 
 def _find(value: Any, path: str) -> Any:
     """Return what is at a path such as `lines[].amount`: a list if the path has `[]`."""
+    if not path:
+        return value
     name, _, rest = path.partition(".")
-    is_list = name.endswith("[]")
     inner = value.get(name.removesuffix("[]")) if isinstance(value, dict) else None
-    if not is_list:
-        return _find(inner, rest) if rest else inner
+    if not name.endswith("[]"):
+        return _find(inner, rest)
     if not isinstance(inner, list):
         return []
-    return [_find(item, rest) if rest else item for item in inner]
+    return [_find(item, rest) for item in inner]
 
 
 def _negative(amount: Decimal | None) -> Decimal | None:
-    return None if amount is None else -abs(amount)
+    if amount is None:
+        return None
+    return -abs(amount)
 
 
 def _number(value: Any) -> Decimal | None:
     """Return an amount as reconciliation reads it. Raises UnusableRecord for what is none."""
     if value is None:
         return None
-    number = parse_number(str(value)) if type(value) in {int, str, Number} else None
+    number = None
+    if type(value) in {int, str, Number}:  # a boolean is an int for `isinstance`
+        number = parse_number(str(value))
     if number is None:
         raise UnusableRecord(f"The raw record has no amount but `{printable(value, 40)}`.")
     return round_number(number)

@@ -167,6 +167,11 @@ def test_decisions_in_a_workbook_are_read_back(
     ]
 
 
+def test_an_owner_of_spaces_is_none() -> None:
+    decision = BreakDecision("assign", "agreed", "  ")
+    assert decision.problem({"state": "open", "gone_at": None}) == "it has no owner"
+
+
 WRONG: list[tuple[Cells, str]] = [
     ({"break_id": "B1"}, "unknown break `B1`"),
     ({"decision": "close"}, "unknown decision `close`, use assign, resolve, reopen"),

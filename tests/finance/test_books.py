@@ -22,6 +22,7 @@ from pipelines.core.errors import (
 )
 from pipelines.finance.books import make_books, why_outdated
 from pipelines.finance.reconciled import open_books
+from pipelines.finance.sql import answer
 from pipelines.metadata.tables import BreakRow
 from pipelines.warehouse.books import Books, BooksFolder
 from tests.cli.conftest import Cli
@@ -289,3 +290,9 @@ def test_a_mapping_that_cannot_be_read_leaves_the_last_books(stores: Stores) -> 
     file.rmdir()
     file.write_bytes(content)
     assert not make_books(stores).is_new
+
+
+def test_no_value_is_lost_where_columns_have_one_name() -> None:
+    with duckdb.connect() as db:
+        (row,) = answer(db, "SELECT 1 AS a, 2 AS a, 3 AS a_2, 4 AS a")
+    assert row == {"a": 1, "a_2": 2, "a_2_2": 3, "a_3": 4}

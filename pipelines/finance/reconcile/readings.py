@@ -290,19 +290,19 @@ class Readings:
         """Return the expression for a value of the right type; None where its type is none."""
         kind = kind_of(role)
         value = column.value
-        if kind is Kind.NUMBER:
-            return self._typed_number(role, column) if column.is_number else None
+        is_date = column.type == "DATE"
+        typed = None
         if kind is Kind.TEXT:
-            text = f"CAST({value} AS VARCHAR)"
-            is_fraction = column.type.startswith("DECIMAL") and column.scale
-            return PLAIN.format(value=text) if is_fraction else text
-        if kind is Kind.DAY:
-            if column.is_time:
-                return self._day_in_column(column)
-            return value if column.type == "DATE" else None
-        if column.type == "DATE":
-            return f"CAST({value} AS TIMESTAMP) AT TIME ZONE '{self.zone}'"
-        return value if column.is_time else None
+            typed = _typed_text(column)
+        elif kind is Kind.NUMBER and column.is_number:
+            typed = self._typed_number(role, column)
+        elif kind is Kind.DAY and column.is_time:
+            typed = self._day_in_column(column)
+        elif kind is Kind.TIME and is_date:
+            typed = f"CAST({value} AS TIMESTAMP) AT TIME ZONE '{self.zone}'"
+        elif (kind is Kind.DAY and is_date) or (kind is Kind.TIME and column.is_time):
+            typed = value
+        return typed
 
     def _typed_number(self, role: str, column: FieldColumn) -> str:
         """Return the expression for a number; NULL if it is too large for a sum."""
@@ -320,6 +320,13 @@ class Readings:
             return in_utc
         here = f"CAST({column.value} AT TIME ZONE '{self.zone}' AS DATE)"
         return f"if({column.offset} IS NULL, {in_utc}, {here})"
+
+
+def _typed_text(column: FieldColumn) -> str:
+    """Return the expression for a value as text; 1500.00 is 1500, as an identifier is sent."""
+    text = f"CAST({column.value} AS VARCHAR)"
+    is_fraction = column.type.startswith("DECIMAL") and column.scale
+    return PLAIN.format(value=text) if is_fraction else text
 
 
 def _side(role: str) -> str:

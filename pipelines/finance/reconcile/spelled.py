@@ -70,8 +70,9 @@ def _read_day(text: str, zone: ZoneInfo) -> date | None:
     moment = parse_time(text)
     if moment:
         return moment.utc.astimezone(zone).date()
-    is_without_zone = parse_time(f"{text}Z")
-    return date.fromisoformat(text[:DAY_LENGTH]) if is_without_zone else None
+    if parse_time(f"{text}Z"):  # a time without a zone
+        return date.fromisoformat(text[:DAY_LENGTH])
+    return None
 
 
 def _read_moment(text: str, zone: ZoneInfo) -> datetime | None:
@@ -103,14 +104,18 @@ def find_sent(value: Any, names: Sequence[str]) -> Any:
         value = value.get(name)
         if value is None:
             return None
-    return [value] if isinstance(value, dict | list) else value
+    if isinstance(value, dict | list):
+        return [value]
+    return value
 
 
 def text_of(sent: Any) -> str:
     """Return what was sent as text."""
     if isinstance(sent, list):
         return json.dumps(sent[0], ensure_ascii=False)
-    return json.dumps(sent) if isinstance(sent, bool) else str(sent)
+    if isinstance(sent, bool):
+        return json.dumps(sent)
+    return str(sent)
 
 
 def read_sent(kind: Kind, sent: Any, zone: ZoneInfo) -> Decimal | date | str | None:
@@ -151,4 +156,7 @@ def fit(value: Any, scale: int) -> Any:
     if value.adjusted() + 1 + scale > DIGITS:
         return None
     rounded = EXACT.quantize(value, Decimal(1).scaleb(-scale))
-    return rounded if rounded.adjusted() + 1 + scale <= DIGITS else None
+    # 9.99 may have become 10.0, with a digit more.
+    if rounded.adjusted() + 1 + scale > DIGITS:
+        return None
+    return rounded
