@@ -158,7 +158,8 @@ class Settings(values.Table):
         ]
 
 
-@lru_cache(maxsize=8)  # each of many connections asks for its own entry; the file may change
+# Each of many connections asks for its own entry. By content, because the file may change.
+@lru_cache(maxsize=8)
 def _connections_in(file: Path, content: bytes) -> dict[str, Connection]:
     given = values.parse_toml(file, content)
     return values.validate(CONNECTIONS, given, file, f"Correct {file}.")

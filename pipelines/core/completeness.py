@@ -114,8 +114,9 @@ class Completeness(Proof, frozen=True, kw_only=True):
         """Return what is proven of the list, for people."""
         size = self._size()
         if not self.complete:
-            missing = "" if self.not_seen is None else f" {self.not_seen:,} rows were not seen."
-            return f"{stream}: PARTIAL. {size}{missing} Reason: {self.reason}. No row is deleted."
+            if self.not_seen is not None:
+                size += f" {self.not_seen:,} rows were not seen."
+            return f"{stream}: PARTIAL. {size} Reason: {self.reason}. No row is deleted."
         if self.method is Method.ONE_PAGE:
             proof = f"One page held the whole list at {self._when()}."
         else:

@@ -83,5 +83,6 @@ def parse_time(text: str) -> Moment | None:
     hours = match["hours"]
     minutes = match["minutes"] or "00"
     offset = timedelta(hours=int(hours), minutes=int(minutes))
-    utc = moment + offset if sign == "-" else moment - offset
-    return Moment(utc, f"{sign}{hours}:{minutes}", is_cut)
+    if sign == "-":  # the clocks there are behind
+        offset = -offset
+    return Moment(moment - offset, f"{sign}{hours}:{minutes}", is_cut)

@@ -150,9 +150,10 @@ class ServiceClient(SigningTransport):
             if self._token is token:
                 self._token = None
             error = self._error(attempt, path)
-            is_valid = self.clock.monotonic() < token.expires_at
-            kind = retry.TokenRefused if is_valid else errors.Unavailable
-            attempt.failure = kind(str(error), error.remedy)
+            if self.clock.monotonic() < token.expires_at:
+                attempt.failure = retry.TokenRefused(str(error), error.remedy)
+            else:  # it expired on its way
+                attempt.failure = errors.Unavailable(str(error), error.remedy)
         return attempt
 
     async def _send_signed(

@@ -23,8 +23,10 @@ def proxy_for(address: str) -> httpx.Proxy | None:
     url = httpx.URL(address)
     for name in (f"{url.scheme}_proxy", "all_proxy"):
         variable, value = _variable(name)
+        if value and _is_excepted(url):
+            return None
         if value:
-            return None if _is_excepted(url) else _proxy(variable, value)
+            return _proxy(variable, value)
     return None
 
 

@@ -118,7 +118,9 @@ class Attempt(Slot):
     @property
     def error(self) -> str | None:
         """Why there is no usable answer, as text."""
-        return None if self.failure is None else str(self.failure) or "Cancelled."
+        if self.failure is None:
+            return None
+        return str(self.failure) or "Cancelled."  # only a cancellation has no text
 
 
 def read_problem(body: bytes) -> dict[str, Any]:
@@ -224,7 +226,9 @@ async def ask_with_retries(
     try:
         return await retrying(ask)
     except errors.ServiceError as error:
-        tried = f" Tried {TRIES[type(error)]} times." if type(error) in TRIES else ""
+        tried = ""
+        if type(error) in TRIES:
+            tried = f" Tried {TRIES[type(error)]} times."
         remedy = error.remedy or "Run `partner-sync sync` later to resume."
         if isinstance(error, errors.Postponed):
             tried = f" This run of connection `{connection}` ends."

@@ -90,9 +90,12 @@ class Transport:
         transports = dict[str, httpx.AsyncBaseTransport]()
         if not self.settings.use_proxy:
             return transports
-        for address in (self.connection.base_url, self.connection.auth_url):
-            proxy = proxy_for(address) if address else None
-            if address and proxy:
+        addresses = [self.connection.base_url]
+        if self.connection.auth_url:
+            addresses.append(self.connection.auth_url)
+        for address in addresses:
+            proxy = proxy_for(address)
+            if proxy:
                 url = httpx.URL(address)
                 transports[f"{url.scheme}://{url.netloc.decode()}"] = _proxied(proxy, verify)
         return transports

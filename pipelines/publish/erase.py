@@ -167,17 +167,17 @@ def _erase_texts(session: Session, identifier: Identifier, scans: list[Scan]) ->
     for column in (FindingRow.subject, FindingRow.message):
         contains = column.contains(identifier.text, autoescape=True)
         session.execute(delete(FindingRow).where(contains))
-    for text in (Run.message, Scan.reason, Notification.text):
-        contains = text.contains(identifier.text, autoescape=True)
-        erased = func.replace(text, identifier.text, ERASED)
-        session.execute(update(text.class_).where(contains).values({text: erased}))
+    for message in (Run.message, Scan.reason, Notification.text):
+        contains = message.contains(identifier.text, autoescape=True)
+        erased = func.replace(message, identifier.text, ERASED)
+        session.execute(update(message.class_).where(contains).values({message: erased}))
     _erase_memory(session, identifier)
     # In Python, because JSON in the database may spell the identifier otherwise.
     for run in session.scalars(select(Run)):
         lists = {}
         for stream, outcome in run.lists.items():
             lists[stream] = {
-                name: text.replace(identifier.text, ERASED) for name, text in outcome.items()
+                name: value.replace(identifier.text, ERASED) for name, value in outcome.items()
             }
         run.lists = lists
 

@@ -218,9 +218,9 @@ class RateLimiter:
         now = transaction.now
         slots = transaction.read_slots(SELECT_HELD_SLOTS)
         taken_moments = {held.number: held.sent_at for held in slots if held.held_until is None}
+        moment: float | None = taken_moments.get(slot.number)
         if slot.number not in taken_moments:  # no place yet, or it was released
             self._enqueue(transaction, slot)
-        moment: float | None = taken_moments.get(slot.number)
         if moment is None or state.blocked_until > now:
             allowance = self._learner.allowance(transaction)
             moment = next_moment(slots, (slot.place, slot.number), allowance, now)

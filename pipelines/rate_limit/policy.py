@@ -54,8 +54,9 @@ class Allowance:
             return now + max(2 * LEAD, self.window + MARGIN - self.credit)
         if slot.credit is None:  # without an answer, nobody knows when the request arrived
             return slot.held_until
-        credit = self.credit if slot.owner == self.owner else min(self.credit, slot.credit)
-        return slot.held_until - credit
+        if slot.owner == self.owner:
+            return slot.held_until - self.credit
+        return slot.held_until - min(self.credit, slot.credit)
 
 
 def next_moment(

@@ -80,7 +80,7 @@ class Transaction:
     def read_slots(self, query: Select[Any]) -> Sequence[Any]:
         """Return slots; correct until when they are held."""
         since = self.now - (CAUTION_SPACING - 1) * self.options.window_seconds
-        slots = self.execute(query, {"of": self.state.actor, "since": since}).all()
+        slots: Sequence[Any] = self.execute(query, {"of": self.state.actor, "since": since}).all()
         owners = {slot.owner for slot in slots if slot.held_until is None} - {self.owner}
         dead_owners = {owner for owner in owners if not is_alive(owner)}
         is_correct = True
@@ -89,7 +89,9 @@ class Transaction:
             if until != slot.held_until:
                 self.execute(UPDATE_SLOT, {"held_until": until, "of": slot.number})
                 is_correct = False
-        return slots if is_correct else self.read_slots(query)
+        if not is_correct:
+            return self.read_slots(query)
+        return slots
 
     def _held_until(self, slot: Any, dead_owners: AbstractSet[str]) -> float | None:
         """Return until when a slot is held; None while it is not known."""
