@@ -3,11 +3,12 @@
 import sys
 from collections.abc import Callable
 
-from benchmarks import accounts, decision, rate, startup, sync
+from benchmarks import accounts, decision, limiter, rate, startup, sync
 
 MEASURES: dict[str, Callable[[list[str]], None]] = {
     "accounts": accounts.main,
     "decision": decision.main,
+    "limiter": limiter.main,
     "rate": rate.main,
     "startup": startup.main,
     "sync": sync.main,

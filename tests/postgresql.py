@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import distribution
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -35,6 +36,13 @@ wait
 @pytest.fixture(scope="session")
 def postgresql() -> Iterator[str]:
     """Start a server, stop it at the end."""
+    with running_server() as url:
+        yield url
+
+
+@contextmanager
+def running_server() -> Iterator[str]:
+    """Yield the URL of a server that runs during the block."""
     site = Path(str(distribution(PACKAGE).locate_file("")))
     memory = os.environ.get("PYTEST_DEBUG_TEMPROOT")
     version = max(site.glob(f"{PACKAGE}/pginstall*")).relative_to(site)
