@@ -75,7 +75,10 @@ def _to_number(place: Place, text: str, sent: Sent) -> Cell | None:
 
 def _fit_number(place: Place, number: Decimal) -> Cell | None:
     """Return a number as a column of numbers holds it, the nearest if it has too many digits."""
-    fitting = shortest(nearest(number)) if number else Decimal(0)
+    # Of -0 and 0e5, too: a column has one 0.
+    fitting = Decimal(0)
+    if number:
+        fitting = shortest(nearest(number))
     if scale_of(fitting) > place.scale:
         return None
     if place.kind is Kind.INTEGER:

@@ -181,7 +181,9 @@ def _write(target: Target, delta: Delta, time: datetime) -> LoadResult:
     changed = history.write(delta)
     has_new_rows = delta.new or delta.resent or delta.deleted
     is_written = has_new_rows or schema.new_types or schema.new_maps
-    tables = [table.table for table in history.tables] if is_written else []
+    tables = list[str]()
+    if is_written:
+        tables = [table.table for table in history.tables]
     result = LoadResult(
         target.scan.scan_id,
         new=delta.new,

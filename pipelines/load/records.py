@@ -176,7 +176,9 @@ def to_decimal(number: int | str) -> Decimal | None:
         decimal = Decimal(number)
     except InvalidOperation:
         return None
-    return decimal if abs(decimal.adjusted()) <= LARGEST_EXPONENT else None
+    if abs(decimal.adjusted()) > LARGEST_EXPONENT:
+        return None
+    return decimal
 
 
 def shortest(number: Decimal) -> Decimal:

@@ -198,7 +198,10 @@ def _how_sent(staged: pa.Array, row: int) -> Sent:
     """Return how a value was sent."""
     if pa.types.is_struct(staged.type):
         mixed = staged[row].as_py()
-        return Sent.TEXT if mixed is None else Sent(mixed["sent"])
+        # Of no value, nobody needs to know.
+        if mixed is None:
+            return Sent.TEXT
+        return Sent(mixed["sent"])
     return _sent_of_type(staged.type)
 
 
