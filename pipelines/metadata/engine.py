@@ -40,10 +40,15 @@ BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 DURABLE = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL"
 # A reader that has to become a writer fails where another one wrote meanwhile.
 WRITER = "BEGIN IMMEDIATE"
-# One lock for all transactions (any number), the longest wait for it, and times in UTC.
-ADVISORY_LOCK = """
+# The longest wait for a lock, times in UTC, and one lock (any number) for all transactions. Those of
+# the rate limit are several for each request: they have a lock for each actor.
+LOCK_ALL = """
 SELECT set_config('lock_timeout', '{:.0f}ms', true), set_config('timezone', 'UTC', true),
     pg_advisory_xact_lock(7405112)
+"""
+LOCK_ACTOR = """
+SELECT set_config('lock_timeout', '{:.0f}ms', true), set_config('timezone', 'UTC', true),
+    pg_advisory_xact_lock(7405112, hashtext(%s))
 """
 
 
@@ -65,15 +70,17 @@ class Metadata:
         Raises ConfigurationError for a URL that cannot be used and for a database that a newer
         version wrote, StorageFailed for one that cannot be read or written.
         """
-        if url is None:
-            engine = _sqlite(file, busy_seconds)
-            begin = WRITER
-        else:
-            engine = _postgresql(url)
-            begin = ADVISORY_LOCK.format(1 + 1000 * busy_seconds)
+        engine = _sqlite(file, busy_seconds) if url is None else _postgresql(url)
 
         def begin_transaction(connection: Connection) -> None:
-            connection.exec_driver_sql(begin)
+            actor = connection.get_execution_options().get("actor")
+            if url is None:
+                connection.exec_driver_sql(WRITER)
+            elif actor is None:
+                connection.exec_driver_sql(LOCK_ALL.format(1 + 1000 * busy_seconds))
+            else:
+                lock = LOCK_ACTOR.format(1 + 1000 * busy_seconds)
+                connection.exec_driver_sql(lock, (actor,))
 
         event.listen(engine, "begin", begin_transaction)
         event.listen(engine, "handle_error", _translate_error)
@@ -98,6 +105,18 @@ class Metadata:
             # Begin now, which waits for others: a time that is read before would be an old one.
             session.connection()
             yield session
+
+    @contextmanager
+    def actor_transaction(self, actor: str) -> Iterator[Connection]:
+        """Yield a connection in a transaction about the rate limit of one actor.
+
+        Those of one actor run one after the other. On PostgreSQL, nothing else waits for them, and
+        they wait for nothing else; SQLite has one writer at a time.
+        """
+        with self.engine.connect() as connection:
+            connection.execution_options(actor=actor)
+            with connection.begin():
+                yield connection
 
     def now(self, connection: Connection, clock: Clock) -> float:
         """Return seconds of the clock that all processes share and nobody sets.

@@ -245,7 +245,7 @@ class RateLimiter:
     @contextmanager
     def _transaction(self) -> Iterator[Transaction]:
         """Yield one access to the database, which begins with writing what ended before it."""
-        with self._metadata.engine.begin() as connection:
+        with self._metadata.actor_transaction(self._actor) as connection:
             execute = connection.execute
             # The process's own clock first: if it stalls between the two, an answer seems to be
             # later than it was. The other way round, its slot would be free too early.
