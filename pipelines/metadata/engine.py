@@ -40,8 +40,8 @@ BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 DURABLE = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL"
 # A reader that has to become a writer fails where another one wrote meanwhile.
 WRITER = "BEGIN IMMEDIATE"
-# The longest wait for a lock, times in UTC, and one lock (any number) for all transactions. Those of
-# the rate limit are several for each request: they have a lock for each actor.
+# The longest wait for a lock, times in UTC, and one lock (any number) for all transactions. Those
+# of the rate limit are several for each request: they have a lock for each actor.
 LOCK_ALL = """
 SELECT set_config('lock_timeout', '{:.0f}ms', true), set_config('timezone', 'UTC', true),
     pg_advisory_xact_lock(7405112)
