@@ -52,9 +52,14 @@ def rebuild(session: AppSession) -> BuildResult:
 
 
 def _with_books(session: AppSession, make: MakeVersion) -> BuildResult:
-    with change_versions(session):
-        # What the base remembers is lost once it is upgraded.
+    problems = list[PartnerSyncError]()
+    what = "What versions remember of breaks cannot be taken over"
+    # Before a base of 0.2.0 is upgraded, which drops it. If that fails, rows are published all the
+    # same: the books take it over from an older version that is kept.
+    with _noted(problems, what), change_versions(session):
         memory.settle(session)
+    for problem in problems:
+        logger.warning("%s %s", problem, problem.remedy)
     built = make(session)
     try_books(session)
     return built

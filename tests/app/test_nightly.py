@@ -9,6 +9,7 @@ from pipelines.app.nightly import publish
 from pipelines.app.results import SyncResult
 from pipelines.core.errors import ExitCode
 from pipelines.core.files import write_durably
+from pipelines.finance import memory
 from pipelines.finance.books import make_books
 from tests.checks.channel import Channel
 from tests.publish.homes import Reading, Stores, read
@@ -113,3 +114,19 @@ def test_a_night_that_publishes_nothing_says_what_is_found(night: Stores) -> Non
     assert (result.build, result.report) == (None, None)
     assert not night.home.link.exists()
     assert result.checks
+
+
+def test_a_failure_of_what_finance_remembers_holds_back_no_rows(
+    night: Stores, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(_stores: Stores) -> None:
+        raise KeyError("a column that is not there")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(memory, "settle", fail)
+        result = publish(night)
+    assert result.build
+    assert result.build.is_new
+    assert "cannot be taken over: unexpected KeyError" in caplog.text
+    assert "books_outdated" in {each.code for each in result.findings}
+    assert publish(night).published.books
