@@ -42,6 +42,33 @@ class LoggedProgress:
             logger.info("%s: %s%s rows, %s requests so far.", stream, f"{rows:,}", of, requests)
 
 
+class TotalProgress:
+    """Passes on how far the reads of all lists are together, as if they were one list."""
+
+    def __init__(self, on_progress: OnProgress, lists: int) -> None:
+        self._on_progress = on_progress
+        self._lists = lists
+        self._reports: dict[str, tuple[int, int, int | None]] = {}
+
+    def __call__(self, stream: str, rows: int, requests: int, expected_rows: int | None) -> None:
+        """Add a report; the rows expected are known once they are for every list."""
+        self._reports[stream] = (rows, requests, expected_rows)
+        reports = self._reports.values()
+        expected: int | None = 0
+        for list_rows, _requests, list_expected in reports:
+            if expected is None or list_expected is None:
+                expected = None
+            else:
+                # A list can be longer than it was when it was read last.
+                expected += max(list_expected, list_rows)
+        if len(reports) < self._lists:
+            expected = None
+        total_rows = sum(list_rows for list_rows, _requests, _expected in reports)
+        total_requests = sum(list_requests for _rows, list_requests, _expected in reports)
+        name = f"{len(reports):,} of {self._lists:,} lists"
+        self._on_progress(name, total_rows, total_requests, expected)
+
+
 @dataclass(frozen=True)
 class ReadRequest:
     """Which lists of one connection to read (none named: all), and what asked for it.

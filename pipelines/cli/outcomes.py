@@ -24,8 +24,11 @@ SYNC_COLUMNS = (
 )  # fmt: skip
 
 
+MOST_BARS = 12  # of lists; of more, one bar shows all together
+
+
 @contextmanager
-def _shown_progress() -> Iterator["app.results.OnProgress"]:
+def _shown_progress(lists: int) -> Iterator["app.results.OnProgress"]:
     """Show a bar for each list on stderr until the block ends; without a terminal, log lines."""
     if not ERR.is_terminal:
         yield app.results.LoggedProgress()
@@ -39,6 +42,16 @@ def _shown_progress() -> Iterator["app.results.OnProgress"]:
         progress.TimeRemainingColumn(),
     )
     with progress.Progress(*columns, console=ERR, transient=True) as bars:
+        if lists > MOST_BARS:
+            task = bars.add_task("", requests=0)
+
+            def advance_all(name: str, rows: int, requests: int, expected_rows: int | None) -> None:
+                bars.update(
+                    task, description=name, completed=rows, total=expected_rows, requests=requests
+                )
+
+            yield app.results.TotalProgress(advance_all, lists)
+            return
         tasks = dict[str, progress.TaskID]()
 
         def advance(stream: str, rows: int, requests: int, expected_rows: int | None) -> None:
@@ -63,7 +76,8 @@ def run_sync(
     # What was imported stays: the search for cycles need not visit it for each page.
     gc.freeze()
     make = None if no_build else app.nightly.build
-    with _shown_progress() as on_progress:
+    lists = sum(len(request.lists(session)) for request in requests)
+    with _shown_progress(lists) as on_progress:
         result = app.nightly.sync(session, requests, on_progress, make)
     values = result.values(str(session.home.link))
     show(values["lists"], SYNC_COLUMNS, json_value=values)
