@@ -14,7 +14,7 @@ ARGUMENTS = {
     "breaks decide": "file.csv",
     "breaks reopen": "--reason=why",
     "breaks resolve": "--reason=why",
-    "catalog": "all.duckdb",
+    "catalog": "HOME/all.duckdb --homes=HOME/..",
     "close prepare": "2026-09",
     "close month": "2026-09 --preparer=ann --reviewer=bob",
     "close reopen": "2026-09 --reason=why",
