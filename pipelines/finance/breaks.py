@@ -116,13 +116,17 @@ class BreakDecision(NamedTuple):
             return "it has no owner"
         if self.decision != "assign" and has_owner:
             return f"{self.decision} takes no owner"
-        is_open = row["state"] != "resolved"
-        is_gone = row["gone_at"] is not None
-        can_reopen = not is_open and not is_gone
-        fits = can_reopen if self.decision == "reopen" else is_open
-        if not fits:
+        if not self._fits(row):
             return f"the break is {row['state']}, so no {self.decision}"
         return ""
+
+    def _fits(self, row: Row) -> bool:
+        """Return whether a break is in a state that this would change."""
+        is_resolved = row["state"] == "resolved"
+        if self.decision == "reopen":
+            # One that is gone is resolved by evidence, and no person can reopen it.
+            return is_resolved and row["gone_at"] is None
+        return not is_resolved
 
 
 def read_breaks(session: Stores, chosen: BreakFilter, *, with_resolved: bool = False) -> pa.Table:

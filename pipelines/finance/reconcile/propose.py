@@ -204,11 +204,7 @@ class _Search:
         """Give a role to the field with the best name and share; whether any is good enough."""
         ranks = {column: rank(role, column) for column in shares}
         tried = [column for column in shares if ranks[column] < UNNAMED or not needs_name]
-        good = {}
-        for column in tried:
-            least = SURE if ranks[column] == UNNAMED else NAMED
-            if shares[column].value >= least:
-                good[column] = shares[column]
+        good = _good_enough(tried, shares, ranks)
 
         def order(column: FieldColumn) -> tuple[bool, float]:
             return good[column].value < SURE, ranks[column]
@@ -375,6 +371,20 @@ class _Search:
         reason = f"Other values: {', '.join(others) or 'none'}."
         self.proposals[meant_role] = Proposal(tuple(meant) or None, reason)
         self.proposals[others_role] = Proposal(tuple(others), reason)
+
+
+def _good_enough(
+    columns: Iterable[FieldColumn],
+    shares: Mapping[FieldColumn, Share],
+    ranks: Mapping[FieldColumn, float],
+) -> dict[FieldColumn, Share]:
+    """Return the shares of the columns that may have a role: with a name, a smaller one will do."""
+    good = {}
+    for column in columns:
+        least = SURE if ranks[column] == UNNAMED else NAMED
+        if shares[column].value >= least:
+            good[column] = shares[column]
+    return good
 
 
 def _why_chosen(role: str, column: FieldColumn, reason: str) -> str:

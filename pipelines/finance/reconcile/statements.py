@@ -50,4 +50,9 @@ def read_statement(name: str) -> Statement:
     """Return a statement."""
     file = f"sql/breaks/{name}.sql" if name in RULES else f"sql/{name}.sql"
     text = files("pipelines.finance.reconcile").joinpath(file).read_text("utf-8")
-    return Statement(name, text, **dict(NOTE.findall(text)))
+    return Statement(name, text, **read_notes(text))
+
+
+def read_notes(text: str) -> dict[str, str]:
+    """Return what the first lines of a statement note, such as `-- needs: months`."""
+    return dict(NOTE.findall(text))

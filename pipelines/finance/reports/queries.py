@@ -1,6 +1,5 @@
 """Reads what the report of a version shows: the rows of each query of `sql/`."""
 
-import re
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ import duckdb
 
 from pipelines.finance.doubt import Doubt
 from pipelines.finance.mapping import REMEDY
+from pipelines.finance.reconcile.statements import read_notes
 from pipelines.finance.unread import notes_of, read_doubts, read_not_evaluated
 from pipelines.warehouse.duckdb_file import Row, fetch_rows
 
@@ -26,7 +26,6 @@ QUERIES: Final = (
 )  # fmt: skip
 """Each becomes a temporary table. A query reads those that `needs` in its first lines names."""
 SCANS: Final = "SELECT loads.scan_id FROM meta.loads AS loads"
-NEEDS: Final = re.compile(r"^-- needs: (.*)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -106,8 +105,8 @@ class Query:
 def read_query(name: str) -> Query:
     """Return a query."""
     text = files("pipelines.finance.reports").joinpath(f"sql/{name}.sql").read_text("utf-8")
-    needs = NEEDS.search(text)
-    return Query(text, tuple(needs[1].split()) if needs else ())
+    needs = read_notes(text).get("needs", "")
+    return Query(text, tuple(needs.split()))
 
 
 def in_order(queries: Sequence[str]) -> list[str]:
