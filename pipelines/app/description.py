@@ -8,6 +8,7 @@ import logging
 from collections.abc import Iterator
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
+from urllib.parse import unquote
 
 from pipelines.app.session import AppSession
 from pipelines.config.settings import DOCUMENTED, MOST_BY_PATH, MOST_IN_GENERAL, Stream
@@ -51,6 +52,7 @@ async def read_description(session: AppSession, client: ServiceClient) -> Json:
         try:
             document = await client.read_document(path)
         except PartnerSyncError:
+            # Where nobody has seen a description, there may be none: it is not worth a message.
             if seen:
                 raise
             return document
@@ -179,7 +181,7 @@ def find(document: Json, value: Any, *names: str, kind: type[Any] = dict) -> Any
         if isinstance(reference, str):
             # Its path begins at the top of the document.
             value = document
-            rest = [*reference.removeprefix("#/").split("/"), *rest]
+            rest = [*_names_of(reference), *rest]
         elif rest:
             value = value.get(rest.pop(0))
         else:
@@ -187,3 +189,10 @@ def find(document: Json, value: Any, *names: str, kind: type[Any] = dict) -> Any
     if rest or not isinstance(value, kind):
         return kind()
     return value
+
+
+def _names_of(reference: str) -> list[str]:
+    """Return the names in a reference, such as `#/components/schemas/Usage`, from the top on."""
+    names = unquote(reference).removeprefix("#/").split("/")
+    # As RFC 6901 escapes them. The order matters: `~01` is the name `~1`.
+    return [name.replace("~1", "/").replace("~0", "~") for name in names]

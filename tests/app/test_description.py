@@ -33,6 +33,16 @@ def limit(**schema: Any) -> dict[str, Any]:
 STATED: dict[str, tuple[dict[str, Any], Bounds]] = {
     "both": (described(limit(minimum=1, maximum=200)), Bounds(1, 200)),
     "a reference": (described(REFERENCE), Bounds(None, 50)),
+    "an escaped reference": (
+        described(path="/v2/plans")
+        | {
+            "paths": {
+                "/v2/usage": {"$ref": "#/paths/~1v2~1all%20~01usage"},
+                "/v2/all ~1usage": described(limit(maximum=40))["paths"]["/v2/usage"],
+            }
+        },
+        Bounds(None, 40),
+    ),
     "of the path": (described(parameters=[limit(maximum=70)]), Bounds(None, 70)),
     "combined": (
         described(limit(anyOf=[{"type": "integer", "maximum": 80.0}, {"type": "null"}])),
