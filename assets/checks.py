@@ -17,6 +17,7 @@ from pipelines.core.finding import Severity
 from pipelines.finance.reconcile.statements import RULES, read_statement
 from pipelines.warehouse.duckdb_file import Row
 
+# Lines of a description: a check of each list can find something in hundreds of connections.
 MOST_SHOWN = 20
 BREAKS = reconciliation_key("breaks")
 SHOW_BREAKS = "partner-sync breaks --rule {rule}"
@@ -68,6 +69,7 @@ def _combine(key: dg.AssetCheckKey, results: list[CheckResult]) -> dg.AssetCheck
     lines = list[str]()
     for result in not_passed + passed:
         lines += _lines(result)
+    # All results are of one check, so they have one severity.
     severity = dg.AssetCheckSeverity.WARN
     if results[0].check.severity is Severity.ERROR:
         severity = dg.AssetCheckSeverity.ERROR
@@ -87,24 +89,15 @@ def _rule_result(rule: str, published: Published) -> dg.AssetCheckResult:
 
     It is not where a record cannot be read.
     """
-    not_evaluated = "The published version is not reconciled."
-    if published.not_evaluated is not None:
-        not_evaluated = published.not_evaluated.get(rule, "")
-    # Each row is about one currency. Without an evaluation, they would say nothing.
-    open_breaks = list[Row]()
-    if not not_evaluated:
-        open_breaks = [row for row in published.open_breaks if row["rule"] == rule]
-    problems = [_open_breaks_text(row) for row in open_breaks]
-    problems += [f"Not known: {doubt.message}" for doubt in published.unread]
-    if not_evaluated:
-        problems.append(f"Not known. {not_evaluated}")
+    problems = _problems_of_rule(rule, published)
     lines = [*problems]
     lines += [note.message for note in published.notes if note.subject == rule]
     if problems:
         lines.append(SHOW_BREAKS.format(rule=rule))
     metadata = dict[str, int]()
-    if not not_evaluated:
-        metadata["open breaks"] = sum(row["breaks"] for row in open_breaks)
+    if not _why_not_evaluated(rule, published):
+        rows = _open_breaks(rule, published)
+        metadata["open breaks"] = sum(row["breaks"] for row in rows)
     return dg.AssetCheckResult(
         asset_key=BREAKS,
         check_name=rule,
@@ -113,6 +106,30 @@ def _rule_result(rule: str, published: Published) -> dg.AssetCheckResult:
         description="\n".join(lines) or None,
         metadata=metadata,
     )
+
+
+def _problems_of_rule(rule: str, published: Published) -> list[str]:
+    """Return the open breaks of a rule by currency, and why others may not be known."""
+    problems = list[str]()
+    why_unknown = _why_not_evaluated(rule, published)
+    if not why_unknown:
+        problems += [_open_breaks_text(row) for row in _open_breaks(rule, published)]
+    problems += [f"Not known: {doubt.message}" for doubt in published.unread]
+    if why_unknown:
+        problems.append(f"Not known. {why_unknown}")
+    return problems
+
+
+def _open_breaks(rule: str, published: Published) -> list[Row]:
+    """Return a row for each currency in which a rule has open breaks."""
+    return [row for row in published.open_breaks if row["rule"] == rule]
+
+
+def _why_not_evaluated(rule: str, published: Published) -> str:
+    """Return why it is not known whether a rule has breaks; empty if it is known."""
+    if published.not_evaluated is None:
+        return "The published version is not reconciled."
+    return published.not_evaluated.get(rule, "")
 
 
 def _open_breaks_text(row: Row) -> str:

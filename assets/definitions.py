@@ -51,7 +51,8 @@ def build_defs(settings: Settings) -> dg.Definitions:
             sensors.killed_runs,
         ],
         resources={"home": HomeResource(path=str(settings.home.root))},
-        executor=dg.in_process_executor,  # each job is one step
+        # Each job is one step: a process of its own for it would import everything again.
+        executor=dg.in_process_executor,
     )
 
 

@@ -21,6 +21,7 @@ from pipelines.config.settings import Settings, Stream
 
 SCHEDULED_AT_TAG = "partner-sync/scheduled_at"  # the schedule's tick, ISO 8601
 BACKFILL_TAG = "dagster/backfill"
+# Dagster's own: it says with them which partitions a run of a range has.
 RANGE_START_TAG = "dagster/asset_partition_range_start"
 RANGE_END_TAG = "dagster/asset_partition_range_end"
 

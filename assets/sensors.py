@@ -20,7 +20,8 @@ sensor = partial(dg.sensor, default_status=dg.DefaultSensorStatus.RUNNING)
 Status = dg.DagsterRunStatus
 FINISHED = [Status.SUCCESS, Status.FAILURE, Status.CANCELED]
 UNFINISHED = [status for status in Status if status not in FINISHED]
-FIRST_LOOK = timedelta(days=1)  # how far the first evaluation looks back
+# How far the first evaluation looks back, which has no cursor.
+FIRST_LOOK = timedelta(days=1)
 RAW = raw_key("").path[0]
 KILLED = "The process of this run was killed. A retry resumes it."
 
@@ -55,6 +56,7 @@ def publish_after_reads(
         return dg.SkipReason("No run of raw/* has ended since the last `publish`.")
     latest = max(ends).isoformat()
     context.update_cursor(latest)
+    # Dagster launches one run for each key, even if this evaluation is repeated.
     return dg.RunRequest(run_key=latest)
 
 

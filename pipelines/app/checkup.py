@@ -21,7 +21,8 @@ from pipelines.metadata.scans import ScanStatus
 from pipelines.metadata.tables import Run, Scan
 from pipelines.warehouse.duckdb_file import Row
 
-MOST_ERASURES = 5  # that `status` shows, newest first
+# `status` shows the newest; all of them are decisions in the metadata database.
+MOST_ERASURES = 5
 
 
 def run_checks(session: AppSession, published: Published | None = None) -> list[CheckResult]:

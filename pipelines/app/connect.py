@@ -84,6 +84,7 @@ async def open_service(
     """
     actor = limiter_actor(session, connection)
     limiter = _limiter(session, connection, actor)
+    # A redactor of its own: answers are not searched for the credentials of other connections.
     redactor = session.redactor.part()
     client = ServiceClient(connection, session.settings, limiter, redactor, session.clock)
     async with client.http:
@@ -161,7 +162,8 @@ def accept_account(session: AppSession, name: str, reason: str) -> str:
 
     async def ask() -> None:
         async with open_service(session, connection, accept_reason=reason):
-            pass  # opening it accepts the account
+            # Opening it accepts the account.
+            pass
 
     loop.run(ask())
     after = account_of(session, name)

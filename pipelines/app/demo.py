@@ -23,6 +23,7 @@ from pipelines.core.text import printable, quote_text
 
 STOPPED = "Its output is above. If the port is taken, choose another one."
 READY = re.compile(r"sandbox ready: (\S+) \(client ([^,]+), audience ([^,]+),")
+# Only a folder with this file is emptied.
 MARKER = ".partner-sync-demo"
 SIZES = ("--partners=250", "--usage=20000", "--billing=3000", "--plant")
 QUESTIONS = {

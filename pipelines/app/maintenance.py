@@ -56,6 +56,7 @@ def prune_files(
     with session.metadata.transaction() as db:
         newest = scans.newest_start(db) or session.clock.utc_now()
     before = min(newest, session.clock.utc_now()) - timedelta(days=days)
+    # Nothing is deleted yet: it is counted first.
     old = prune.prune(session, before, dry_run=True)
     if dry_run or not old:
         return old

@@ -40,6 +40,7 @@ def notify_findings(session: AppSession) -> None:
     """
     if not session.settings.notify:
         return
+    # Else two processes would send the same findings.
     with hold_lock(session.metadata.locks, "notify"):
         now = session.clock.utc_now()
         with session.metadata.transaction() as db:

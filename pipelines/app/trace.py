@@ -14,6 +14,7 @@ from pipelines.core.text import printable, quote_identifier
 from pipelines.publish.raw_records import damaged, raw_records
 from pipelines.warehouse.duckdb_file import Row, fetch_rows
 
+# Formatted by `str.format`, so the braces that DuckDB's `format` reads are doubled.
 VERSIONS: Final = """
 WITH found AS (
     SELECT

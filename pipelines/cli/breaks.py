@@ -145,6 +145,7 @@ def _record(session: "app.session.AppSession", rows: list[dict[str, Any]], *, ye
 def _add_command(kind: str, text: str) -> None:
     """Add a command that decides about one break, or about those that a filter finds."""
 
+    # Typer reads options from a signature, so three commands share this one.
     @program.breaks.command(kind, help=text)
     def decide(  # noqa: PLR0913 - as above
         break_id: Annotated[str, Argument(help="One break. Default: use the filters.")] = "",

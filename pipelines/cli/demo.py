@@ -44,4 +44,5 @@ def sandbox(context: typer.Context) -> None:
     """Serve a local copy of the service. Takes the options of `python -m sandbox`."""
     options = ["--help" if option == "-h" else option for option in context.args]
     command = [sys.executable, "-m", "sandbox", *options]
+    # In place of this process: signals and the exit code are then those of the sandbox.
     os.execv(sys.executable, command)  # noqa: S606 - our own program

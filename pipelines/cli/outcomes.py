@@ -111,7 +111,8 @@ def _show_end(result: "app.results.SyncResult") -> int:
 def _show_streams(streams: Sequence["app.results.StreamResult"]) -> None:
     """Print the proof of each list that was read, then why others were not."""
     for stream in streams:
-        if stream.scan:  # its proof names the list
+        # The sentence of a proof names the list.
+        if stream.scan:
             line(f"{stream.connection} {stream.message}", stream.remedy)
     failed = [stream.about() for stream in streams if not stream.scan]
     for places, about in said_once(failed):

@@ -96,7 +96,8 @@ def _code_of(error: Exception, ctx: typer.Context) -> ExitCode:
 def _interrupted(ctx: typer.Context) -> ExitCode:
     """Say that the command was stopped, what analysts see, and how to go on."""
     remedy = REPEAT.get(ctx.invoked_subcommand or "", RESUME)
-    with suppress(OSError):  # the terminal may be gone
+    # The terminal may be gone: SIGHUP says so.
+    with suppress(OSError):
         typer.echo(f"{INTERRUPTED}\n{remedy}", err=True)
     return ExitCode.INTERRUPTED
 

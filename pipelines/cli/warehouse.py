@@ -18,7 +18,8 @@ from pipelines.core.text import counted
 if TYPE_CHECKING:
     from pipelines.publish.search import SearchResult
 
-MOST_FILES = 20  # that `erase` shows
+# `erase` shows no more: a value can be in every scan file of a list.
+MOST_FILES = 20
 ERASED_TOO = (
     "All exports and reports in the home are deleted, too. Versions with such records are deleted: "
     "you can no longer roll back to them. Not erased: copies elsewhere, copies of closed months, "
