@@ -1,6 +1,6 @@
-"""Assets behind `raw`: tables of the warehouse, the published version, exports; no partitions.
+"""Here: the step that does all that follows reading (`nightly.publish`), and its assets; exports.
 
-A version holds all days and connections, so one step builds all of it.
+They have no partitions: a version holds all days and connections, so one step builds all of it.
 """
 
 from collections.abc import Iterator

@@ -6,7 +6,7 @@ from dataclasses import replace
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from pipelines.app import formats
+from pipelines.app import format_numbers
 from pipelines.app.session import AppSession
 from pipelines.checks.catalogue import CheckResult, evaluate
 from pipelines.checks.context import CheckContext
@@ -97,7 +97,7 @@ def status(session: AppSession) -> Row:
         "unknown": unknown,
         "checks": len(results),
         "erasures": erasures,
-        "formats": {**formats.written(), "published_version": published.format},
+        "formats": {**format_numbers.written(), "published_version": published.format},
     }
 
 

@@ -30,7 +30,7 @@ Connections = Annotated[
 def _print_version(value: bool) -> None:  # noqa: FBT001 - Typer's signature of a callback
     if value:
         typer.echo(f"partner-sync {version('partner-sync')}")
-        typer.echo(app.formats.sentence(app.formats.written()))
+        typer.echo(app.format_numbers.sentence(app.format_numbers.written()))
         raise typer.Exit
 
 

@@ -192,7 +192,7 @@ def show_status(status: dict[str, Any]) -> None:
         files = counted(erasure["files"], "file")
         erased_at = shown(erasure["erased_at"])
         line(f"Erased: {records} in {files}, by {erasure['person']} at {erased_at}.")
-    line(app.formats.sentence(status["formats"]))
+    line(app.format_numbers.sentence(status["formats"]))
     needs_attention = status["findings"] or status["unknown"]
     if version is not None and not needs_attention:
         line(f"All {status['checks']} checks passed.")

@@ -1,4 +1,7 @@
-"""What is proven about one scan of a list, and what the next scan of that list should know."""
+"""Here: what is proven about one scan of a list, and what the next scan of it should know.
+
+Not here: how it is proven (extract.read_list).
+"""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta

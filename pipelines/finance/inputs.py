@@ -18,7 +18,7 @@ from pipelines.publish.stores import Stores
 from pipelines.warehouse.books import FORMAT
 
 # Grows where reconciliation concludes other things of the same rows: books are then made again.
-RULES_OF: Final = 3
+RULES_VERSION: Final = 3
 
 
 def read_inputs(stores: Stores) -> Inputs:
@@ -42,7 +42,7 @@ def read_inputs(stores: Stores) -> Inputs:
         erased = sorted({decision.subject for decision in decisions_of(session, "erase")})
     closes = read_closes(stores)
     states = [(close.manifest_sha256, close.reopened_at) for close in closes.values()]
-    parts = f"{FORMAT} {RULES_OF} {digest_of_mapping} {erased} {states}"
+    parts = f"{FORMAT} {RULES_VERSION} {digest_of_mapping} {erased} {states}"
     return Inputs(
         mapping=mapping,
         mapping_text=mapping_text,

@@ -1,4 +1,7 @@
-"""Rows of `runs`: one sync of one connection each, from its start to its outcome."""
+"""Rows of `runs`: one sync of one connection each, from its start to its outcome.
+
+The next sync of the connection ends one whose process was killed: `end_killed_runs`.
+"""
 
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet

@@ -1,4 +1,8 @@
-"""The metadata database: mapped classes. `migrations/` creates and changes its tables."""
+"""The metadata database: mapped classes. A new database gets these tables.
+
+An older one is changed by `migrations/`. To add a column: here, in a new revision there, and its
+number in `HEAD` of `engine.py`.
+"""
 
 from datetime import UTC, date, datetime
 from enum import StrEnum

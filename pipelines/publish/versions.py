@@ -1,4 +1,8 @@
-"""Rows of `versions` and version files, kept in step. The symlink says what is published."""
+"""Here: a version is published, rolled back to, and deleted; rows of `versions` follow the files.
+
+The symlink says what is published. Not here: what a version is made of (build), its file
+(warehouse.version_files), which scans it holds (version_scans), what `prune` deletes (prune).
+"""
 
 import hashlib
 from collections.abc import Collection, Iterator

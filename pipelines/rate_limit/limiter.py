@@ -1,6 +1,7 @@
 """Here: each request waits for the earliest moment at which the service should not refuse it.
 
-Not here: which moment that is (policy), what answers say of the limit (learner).
+After a 429, all requests wait in `_wait`. Not here: which moment that is (policy), what answers say
+of the limit (learner), how long a refused request waits besides (http.retry).
 
 The processes of an actor share its slots through the metadata database. Each access is one short
 transaction. Times are seconds of the clock that the processes share (`Metadata.now`).

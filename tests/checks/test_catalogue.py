@@ -14,7 +14,7 @@ from pipelines.checks.published import ListName, read_published
 from pipelines.core.errors import PartnerSyncError
 from pipelines.core.finding import Finding, Severity
 from pipelines.metadata.engine import this_process
-from pipelines.metadata.runs import Outcome
+from pipelines.metadata.runs import KILLED, Outcome
 from pipelines.metadata.scans import ScanStatus
 from pipelines.metadata.tables import Run
 from tests.publish.homes import DAY, OpenHome, Reading, Stores, add_run, list_state, read, usage
@@ -63,6 +63,9 @@ def publishing(records: Sequence[Any], *, complete: bool = True) -> Arrange:
         build(stores)
 
     return publish
+
+
+KILLED_LATER = f"{KILLED} By a clock that was ahead, it began at 2026-11-03 02:00:00 UTC."
 
 
 def ending(*outcomes: Outcome | None, **run: Any) -> Arrange:
@@ -126,6 +129,7 @@ CASES: list[tuple[str, Arrange, str]] = [
     ("run_failed", ending(Outcome.FAILED), r"at 2026-11-02 03:00 UTC failed\. usage: Not read\."),
     ("run_failed", ending(Outcome.FAILED, None), r"03:00 UTC failed"),  # the next one still runs
     ("run_failed", ending(Outcome.INTERRUPTED), r"was killed\. usage: Not read\."),
+    ("run_failed", ending(Outcome.INTERRUPTED, message=KILLED_LATER), r"was killed\. usage: Not"),
     ("warehouse_unreadable", unlink, "symlink of the"),
     ("warehouse_unreadable", delete, r"v00000001\.duckdb does not exist"),
     ("warehouse_unreadable", lambda stores: delete(stores, b"\0" * 16384), r"cannot be opened"),

@@ -48,7 +48,7 @@ class Statement:
 @cache
 def read_statement(name: str) -> Statement:
     """Return a statement."""
-    file = f"sql/breaks/{name}.sql" if name in RULES else f"sql/{name}.sql"
+    file = f"sql/rules/{name}.sql" if name in RULES else f"sql/{name}.sql"
     text = files("pipelines.finance.reconcile").joinpath(file).read_text("utf-8")
     return Statement(name, text, **read_notes(text))
 

@@ -1,4 +1,9 @@
-"""Decides what is known of each month: whether billing agrees with usage, and of its sign-off."""
+"""Here: whether each month is right (balanced), not proven or wrong, and about its sign-off.
+
+Not here: whether usage and billing are equal. `is_balanced` comes from `sql/recent.sql`, which
+reads `sql/months.sql`, which reads `verdict` of `reconciliation.summary`, which reads
+`reconciliation.month_facts`.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -142,7 +147,7 @@ def _judge_month(
         sign_off=_sign_off(any_cell, is_known=is_known),
         closed_at=any_cell["closed_at"],
         changed_records=any_cell["changed_records"] or 0,
-        answer=_answer(with_amounts, reasons, is_known=is_known),
+        answer=_answer_of_month(with_amounts, reasons, is_known=is_known),
         open_breaks=sum(row["number"] for row in open_parts),
         has_amounts=bool(with_amounts),
         difference=add_up(different, order),
@@ -161,7 +166,9 @@ def _without_amounts(cells: Sequence[Row], order: Sequence[str | None]) -> tuple
     return tuple(currency for currency in order if currency in empty)
 
 
-def _answer(with_amounts: Sequence[Row], reasons: Sequence[Row], *, is_known: bool) -> Answer:
+def _answer_of_month(
+    with_amounts: Sequence[Row], reasons: Sequence[Row], *, is_known: bool
+) -> Answer:
     """Answer for a month: it is balanced only if it is over, and if nothing is left to explain."""
     # A difference that was found is one, also where rows may be missing. What may only be missing
     # rows is an uncertain break, and in no number of open breaks.

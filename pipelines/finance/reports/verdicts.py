@@ -137,7 +137,7 @@ def judge(figures: Figures) -> Verdicts:
     return Verdicts(
         version=figures.version,
         problem=figures.problem,
-        answer=_answer(figures, is_known=is_all_known and not doubts),
+        answer=_answer_of_version(figures, is_known=is_all_known and not doubts),
         doubts=doubts,
         not_complete=not_complete,
         open_breaks=len(tables["open_breaks"]),
@@ -158,7 +158,7 @@ def _not_complete(proofs: Iterable[Row]) -> tuple[str, ...]:
     return tuple(f"{proof['connection']}/{proof['stream']}" for proof in open_lists)
 
 
-def _answer(figures: Figures, *, is_known: bool) -> Answer:
+def _answer_of_version(figures: Figures, *, is_known: bool) -> Answer:
     """Answer for the whole version."""
     if figures.problem:
         return Answer.NOT_COMPARED

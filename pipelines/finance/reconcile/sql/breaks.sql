@@ -2,6 +2,7 @@
 -- question: Which breaks are there, since when, how severe are they, and what was decided?
 -- needs: break_facts
 -- remedy: Run `partner-sync breaks`, then assign or resolve each break.
+-- The rules are in `sql/rules/`; severity is that of `break_facts.sql`.
 -- A decision is about a break as it was then: once it returned or has another difference, it is open.
 WITH decided AS (
     SELECT

@@ -1,6 +1,7 @@
 -- question: Which used records, or partners' months, may differ from what is billed?
 -- needs: compared
 -- remedy: See the breaks of the partner and month.
+-- `status` says how a pair differs; the rules (`sql/rules/`) only select by it.
 -- Amounts of two currencies are never added: each currency of a key is a pair of its own.
 -- A difference below a thousandth of the smallest unit is rounding, while a partner's month of them
 -- stays below that unit. Quantities are equal in 12 digits: a service may count them in floats.

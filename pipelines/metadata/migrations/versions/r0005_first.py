@@ -1,7 +1,4 @@
-"""The tables of the first release: a new database gets those of `tables.py` and this revision.
-
-Whoever changes a table adds a revision, and a test that upgrades a database of the one before.
-"""
+"""The tables of the first release: a new database gets those of `tables.py` and this revision."""
 
 revision = "0005"  # the earlier ones were never released
 down_revision = None
