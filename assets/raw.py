@@ -13,7 +13,7 @@ import dagster as dg
 
 from assets.keys import SERVICE, connection_days, partition_key, raw_key
 from assets.resources import HomeResource, failure
-from pipelines.app.read import lists_of_day
+from pipelines.app.days import lists_of_day
 from pipelines.app.results import LoggedProgress, ReadRequest
 from pipelines.app.session import AppSession
 from pipelines.archive.scan_file import SealedScan

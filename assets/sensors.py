@@ -3,17 +3,15 @@
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from hashlib import sha256
-from pathlib import Path
 
 import dagster as dg
 
 from assets.automation import CHECKS_JOB, NIGHTLY_SYNC_JOB, PUBLISH_JOB
 from assets.keys import CONNECTIONS, raw_key, register_connections
-from assets.resources import PROCESS_TAG, HomeResource, expected_failures
+from assets.resources import PROCESS_TAG, HomeResource
 from pipelines.app.checkup import findings_of, run_checks
 from pipelines.app.notify import notify_findings
-from pipelines.config.home import Home
-from pipelines.config.settings import Settings, load_settings
+from pipelines.config.settings import Settings
 from pipelines.metadata.engine import is_alive
 
 sensor = partial(dg.sensor, default_status=dg.DefaultSensorStatus.RUNNING)
@@ -37,45 +35,30 @@ def reads(run: dg.DagsterRun) -> bool:
     minimum_interval_seconds=15,
     description="Launches `publish` after runs of `raw/*`, when none is queued or running.",
 )
-def publish_after_reads(
-    context: dg.SensorEvaluationContext, home: HomeResource
-) -> dg.RunRequest | dg.SkipReason:
+def publish_after_reads(context: dg.SensorEvaluationContext) -> dg.RunRequest | dg.SkipReason:
     """Launch one build for all runs that read, however they ended.
 
     It compares states instead of following single runs, so that a run that was stopped, killed or
-    deleted does not hold back what the others read. Runs that take long do so for at most
-    `publish_minutes`.
+    deleted does not hold back what the others read. A run that takes long publishes what the others
+    have read itself, as `sync` does.
     """
     instance = context.instance
     unfinished = instance.get_runs(dg.RunsFilter(statuses=UNFINISHED))
-    waiting = sum(reads(run) for run in unfinished)
-    ends = _ends_of_reads(instance, context.cursor)
-    if waiting and not _is_late(ends, home):
+    if waiting := sum(map(reads, unfinished)):
         return dg.SkipReason(f"Runs of raw/* that are queued or running: {waiting}.")
-    if not ends:
+    latest = _latest_end_of_read(instance, context.cursor)
+    if latest is None:
         return dg.SkipReason("No run of raw/* has ended since the last `publish`.")
-    latest = max(ends).isoformat()
     context.update_cursor(latest)
-    # Dagster launches one run for each key, even if this evaluation is repeated.
     return dg.RunRequest(run_key=latest)
 
 
-def _ends_of_reads(instance: dg.DagsterInstance, cursor: str | None) -> list[datetime]:
-    """Return when the reading runs that ended after the cursor did so."""
-    since = datetime.now(UTC) - FIRST_LOOK
-    if cursor:
-        since = datetime.fromisoformat(cursor)
+def _latest_end_of_read(instance: dg.DagsterInstance, cursor: str | None) -> str | None:
+    """Return when the last reading run after the cursor ended, as the next cursor."""
+    since = datetime.fromisoformat(cursor) if cursor else datetime.now(UTC) - FIRST_LOOK
     ended = instance.get_run_records(dg.RunsFilter(statuses=FINISHED, updated_after=since))
-    return [record.update_timestamp for record in ended if reads(record.dagster_run)]
-
-
-def _is_late(ends: list[datetime], home: HomeResource) -> bool:
-    """Return whether what was read first has waited for other runs as long as it may."""
-    if not ends:
-        return False
-    with expected_failures():
-        settings = load_settings(Home(Path(home.path)))
-    return datetime.now(UTC) - min(ends) >= timedelta(minutes=settings.publish_minutes)
+    times = [record.update_timestamp for record in ended if reads(record.dagster_run)]
+    return max(times).isoformat() if times else None
 
 
 @sensor(minimum_interval_seconds=60, description="Updates the partitions from connections.toml.")

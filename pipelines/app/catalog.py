@@ -18,7 +18,7 @@ from pipelines.core.errors import ConfigurationError, StorageFailed
 from pipelines.core.files import durable_rename, remove, sync_file
 from pipelines.core.text import printable, quote_identifier, quote_text
 from pipelines.warehouse.books import BooksFolder
-from pipelines.warehouse.duckdb_file import Row
+from pipelines.warehouse.duckdb_file import Row, is_locked
 from pipelines.warehouse.version_files import Warehouse
 
 HOME: Final = "_home"  # the column that says which home a row is of
@@ -121,7 +121,12 @@ def _require_own(file: Path) -> None:
     try:
         with closing(duckdb.connect(file, read_only=True)) as db:
             db.execute(IS_CATALOG)
-    except duckdb.Error:
+    except duckdb.Error as error:
+        if is_locked(error):
+            raise ConfigurationError(
+                f"{file} is open for writing in another program. Nothing was written.",
+                "Close it there, or open it with `duckdb -readonly`.",
+            ) from None
         raise ConfigurationError(
             f"{file} exists, and is no catalog. Nothing was written.",
             "Name another file.",

@@ -13,6 +13,8 @@ import asyncio
 import logging
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from pipelines import app
@@ -21,7 +23,7 @@ from pipelines.app.read import read_all
 from pipelines.app.results import OnProgress, ReadRequest, StreamResult, SyncResult
 from pipelines.app.session import AppSession
 from pipelines.core import loop, stop
-from pipelines.core.errors import PartnerSyncError
+from pipelines.core.errors import LockHeld, PartnerSyncError
 from pipelines.core.text import printable
 from pipelines.finance import memory
 from pipelines.finance.books import try_books
@@ -30,20 +32,20 @@ from pipelines.load.load import LoadResult
 from pipelines.publish.build import BuildResult
 from pipelines.publish.build import build as build_version
 from pipelines.publish.build import rebuild as rebuild_version
-from pipelines.publish.versions import change_versions, drop_version
-from pipelines.warehouse.books import version_of_published_books
+from pipelines.publish.versions import change_versions, drop_replaced
 
 MakeVersion = Callable[[AppSession], BuildResult]
 MOST_BUILDING = 0.1  # share of the time, while other connections are read
 logger = logging.getLogger(__name__)
 
 
-def build(session: AppSession) -> BuildResult:
+def build(session: AppSession, *, early: bool = False) -> BuildResult:
     """Build a version of all scans that wait, and its books; what keeps these back is a finding.
 
-    Raises PartnerSyncError where no version can be built.
+    An early version is replaced by the next one. Raises PartnerSyncError where no version can be
+    built.
     """
-    return _with_books(session, build_version)
+    return _with_books(session, partial(build_version, early=early))
 
 
 def rebuild(session: AppSession) -> BuildResult:
@@ -58,10 +60,14 @@ def _with_books(session: AppSession, make: MakeVersion) -> BuildResult:
     # same: the books take it over from an older version that is kept.
     with _noted(problems, what), change_versions(session):
         memory.settle(session)
-    for problem in problems:
-        logger.warning("%s %s", problem, problem.remedy)
+    if any(isinstance(problem, LockHeld) for problem in problems):
+        raise problems[0]  # the build would wait for the same lock
     built = make(session)
     try_books(session)
+    with _noted(problems, "Versions that are replaced cannot be deleted"):
+        drop_replaced(session)
+    for problem in problems:
+        logger.warning("%s %s", problem, problem.remedy)
     return built
 
 
@@ -69,32 +75,51 @@ def sync(
     session: AppSession,
     requests: Collection[ReadRequest],
     on_progress: OnProgress,
-    make: MakeVersion | None = build,
+    *,
+    no_build: bool = False,
 ) -> SyncResult:
-    """Read the requested lists, then publish what was read. `make` None: publish nothing.
+    """Read the requested lists, then publish what was read.
 
     A list that fails holds back no other, and one that takes long not for long: see
     `publish_minutes`. Raises PartnerSyncError where no version can be built.
     """
+    if no_build:
+        streams = read(session, requests, on_progress)
+        return replace(publish(session, None), streams=streams)
+    early = list[BuildResult]()
+    streams = read(session, requests, on_progress, early)
+    result = publish(session)
+    return replace(result, streams=streams, build=_together(early, result.build))
+
+
+def read(
+    session: AppSession,
+    requests: Collection[ReadRequest],
+    on_progress: OnProgress,
+    early: list[BuildResult] | None = None,
+) -> list[StreamResult]:
+    """Read lists of connections as `read_all` does, all at once.
+
+    With `early`, what is read so far is published every `publish_minutes`; these builds are added
+    to it. Raises KeyboardInterrupt after the runs have recorded it.
+    """
     stop.raise_if_requested()
-    streams, early = loop.run(_read(session, requests, on_progress, make))
+    streams = loop.run(_read(session, requests, on_progress, early))
     stop.raise_if_requested()
-    return publish(session, make, streams, early)
+    return streams
 
 
 async def _read(
     session: AppSession,
     requests: Collection[ReadRequest],
     on_progress: OnProgress,
-    make: MakeVersion | None,
-) -> tuple[list[StreamResult], list[BuildResult]]:
-    """Return what was read, and the versions that were published meanwhile."""
+    early: list[BuildResult] | None,
+) -> list[StreamResult]:
     reading = asyncio.create_task(read_all(session, requests, on_progress))
-    early = list[BuildResult]()
     try:
-        if make is not None and len(requests) > 1:
-            await _publish_meanwhile(session, make, reading, early)
-        return await reading, early
+        if early is not None:
+            await _publish_meanwhile(session, reading, early)
+        return await reading
     finally:
         # It does nothing where the reading has ended.
         reading.cancel()
@@ -103,15 +128,12 @@ async def _read(
 
 
 async def _publish_meanwhile(
-    session: AppSession,
-    make: MakeVersion,
-    reading: asyncio.Task[list[StreamResult]],
-    early: list[BuildResult],
+    session: AppSession, reading: asyncio.Task[list[StreamResult]], early: list[BuildResult]
 ) -> None:
     """Publish what is read every `publish_minutes`, until the reading has ended.
 
-    Building takes a tenth of the time at most, and each of these versions replaces the one before:
-    they take no place of those that `keep_versions` keeps for a rollback.
+    Building takes a tenth of the time at most. What fails is tried again by the last build of the
+    night, which says so.
     """
     pause = session.settings.publish_minutes * 60
     while True:
@@ -119,32 +141,20 @@ async def _publish_meanwhile(
         if done:
             return
         began = session.clock.monotonic()
-        try:
+        problems = list[PartnerSyncError]()
+        with _noted(problems, "What is read so far cannot be published"):
             # In a thread: the requests of the others go on.
-            built = await asyncio.to_thread(make, session)
-        except PartnerSyncError as error:
-            logger.warning("%s %s", error, error.remedy)
-        else:
-            if built.is_new:
-                _drop_previous(session, early)
-            early.append(built)
-        pause = max(pause, (session.clock.monotonic() - began) / MOST_BUILDING)
+            early.append(await asyncio.to_thread(build, session, early=True))
+        for problem in problems:
+            logger.warning("%s %s", problem, problem.remedy)
+        took = session.clock.monotonic() - began
+        pause = max(session.settings.publish_minutes * 60, took / MOST_BUILDING)
 
 
-def _drop_previous(session: AppSession, early: Sequence[BuildResult]) -> None:
-    """Delete the last version that this night published, for which a newer one is there now."""
-    versions = [built.version for built in early if built.is_new and built.version is not None]
-    if not versions:
-        return
-    last = versions[-1]
-    # Books that could not be made since are of an earlier version, which they need.
-    if last.number != version_of_published_books(session.warehouse):
-        with change_versions(session):
-            drop_version(session, last.number)
-
-
-def _together(early: Sequence[BuildResult], last: BuildResult) -> BuildResult:
+def _together(early: Sequence[BuildResult], last: BuildResult | None) -> BuildResult | None:
     """Return what the builds of a night did, as if it were one."""
+    if last is None:
+        return None
     builds = [*early, last]
     failed = dict[str, str]()
     results = list[LoadResult]()
@@ -155,23 +165,13 @@ def _together(early: Sequence[BuildResult], last: BuildResult) -> BuildResult:
     return BuildResult(last.version, is_new, tuple(results), failed)
 
 
-def publish(
-    session: AppSession,
-    make: MakeVersion | None = build,
-    streams: Sequence[StreamResult] = (),
-    early: Sequence[BuildResult] = (),
-) -> SyncResult:
-    """Make a version and its books, check both, write the report and tell people.
+def publish(session: AppSession, make: MakeVersion | None = build) -> SyncResult:
+    """Make a version and its books (`make` None: no), check both, write the report, tell people.
 
-    `early` are builds of the same night. What fails once the version is published is in `problems`
-    of the result. Raises PartnerSyncError where no version can be built.
+    What fails once the version is published is in `problems` of the result. Raises
+    PartnerSyncError where no version can be built.
     """
-    built = None
-    if make is not None:
-        built = make(session)
-        if built.is_new:
-            _drop_previous(session, early)
-        built = _together(early, built)
+    built = make(session) if make is not None else None
     published = current_version(session)
     checks = run_checks(session, published)
     problems = list[PartnerSyncError]()
@@ -181,7 +181,7 @@ def publish(
     with _noted(problems, "Findings cannot be sent"):
         if session.settings.notify:
             app.notify.notify_findings(session)
-    return SyncResult(streams, built, published, checks, page, problems)
+    return SyncResult([], built, published, checks, page, problems)
 
 
 def _write_report(session: AppSession, built: BuildResult | None) -> Path | None:

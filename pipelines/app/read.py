@@ -1,8 +1,8 @@
 """Here: runs, each of which reads the lists of one connection into scan files.
 
-All runs of a process are in one event loop. A list or connection that fails stops no other. What
-there was on a past day is shown from the archive.
-Not here: what happens with the scans afterwards (nightly), the pages of one list (extract).
+All runs of a process are in one event loop. A list or connection that fails stops no other. Not
+here: what happens with the scans afterwards (nightly), what there was on a day (days), the pages of
+one list (extract).
 """
 
 import asyncio
@@ -11,7 +11,7 @@ import traceback
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import partial
 
 from sqlalchemy.orm import Session
@@ -24,8 +24,7 @@ from pipelines.app.skipped import look_again
 from pipelines.archive.lines import ScanHeader
 from pipelines.archive.scan_file import OpenScan, SealedScan, scan_row
 from pipelines.config.settings import Stream
-from pipelines.core import loop, stop
-from pipelines.core.errors import ArchiveDamaged, LockHeld, NewerFormat, PartnerSyncError
+from pipelines.core.errors import ArchiveDamaged, NewerFormat, PartnerSyncError
 from pipelines.core.text import printable
 from pipelines.extract.pages import ALGORITHM_VERSION
 from pipelines.extract.scan import read_scan
@@ -39,67 +38,8 @@ from pipelines.metadata.tables import Run
 # A run without a schedule resumes an open scan that is not older; a scheduled one, none of before
 # its tick.
 RESUME_HOURS = 24
-NO_SCAN = "The archive has no scan of this day, and the service cannot be asked about the past."
 CHANGED = "The scan was begun with another address, path, limit, key or version of partner-sync."
 logger = logging.getLogger(__name__)
-
-
-def lists_of_day(
-    session: AppSession, day: date, requests: Collection[ReadRequest], on_progress: OnProgress
-) -> list[StreamResult]:
-    """Return what there is of each requested list that its connection has.
-
-    Reads the service only if `day` is the current UTC day. Never raises an expected failure, so
-    that other days of the same run go on.
-    """
-    known = list[ReadRequest]()
-    results = list[StreamResult]()
-    for request in requests:
-        try:
-            request.lists(session)
-        except PartnerSyncError as error:
-            results += _none_read(request, error)
-        else:
-            known.append(request)
-    if day != session.clock.utc_now().date():
-        for request in known:
-            results += _archived(session, request, day)
-        return results
-    try:
-        results += read_connections(session, known, on_progress)
-    except PartnerSyncError as error:
-        for request in known:
-            results += _none_read(request, error)
-    return results
-
-
-def _none_read(request: ReadRequest, error: PartnerSyncError) -> Iterator[StreamResult]:
-    for stream in request.streams:
-        yield StreamResult(request.connection, stream, message=str(error), remedy=error.remedy)
-
-
-def _archived(session: AppSession, request: ReadRequest, day: date) -> Iterator[StreamResult]:
-    """Yield the newest scan of a day of each requested list."""
-    for stream in request.lists(session):
-        result = StreamResult(
-            request.connection, stream.name, source="archive", message=NO_SCAN, remedy=""
-        )
-        with session.metadata.transaction() as db:
-            row = scans.newest_sealed(db, request.connection, stream.name, day=day)
-        try:
-            result.scan = session.archive.open_sealed(row) if row else None
-        except PartnerSyncError as error:
-            result.message = str(error)
-            result.remedy = error.remedy
-        yield result
-
-
-def read_connections(
-    session: AppSession, requests: Collection[ReadRequest], on_progress: OnProgress
-) -> list[StreamResult]:
-    """Read lists of connections as `read_all` does. Raises KeyboardInterrupt after recording it."""
-    stop.raise_if_requested()
-    return loop.run(read_all(session, requests, on_progress))
 
 
 async def read_all(
@@ -107,17 +47,13 @@ async def read_all(
 ) -> list[StreamResult]:
     """Read lists of connections into scan files; what fails for one is in its StreamResult.
 
-    At most `connections_at_once` are read at the same time. Raises ConfigurationError and
-    StorageFailed once the others have ended.
+    At most `connections_at_once` are read at the same time. Raises ConfigurationError for a list
+    that no connection has.
     """
     room = asyncio.Semaphore(session.settings.connections_at_once)
-
-    async def read(request: ReadRequest) -> list[StreamResult]:
-        async with room:
-            return await _read_connection(session, request, on_progress)
-
+    reads = [_read_connection(session, request, on_progress, room) for request in requests]
     # Not a TaskGroup: it would cancel the other runs when one fails.
-    ended = await asyncio.gather(*map(read, requests), return_exceptions=True)
+    ended = await asyncio.gather(*reads, return_exceptions=True)
     results = list[StreamResult]()
     for results_or_error in ended:
         if isinstance(results_or_error, BaseException):
@@ -127,7 +63,10 @@ async def read_all(
 
 
 async def _read_connection(
-    session: AppSession, request: ReadRequest, on_progress: OnProgress
+    session: AppSession,
+    request: ReadRequest,
+    on_progress: OnProgress,
+    room: asyncio.Semaphore,
 ) -> list[StreamResult]:
     name = request.connection
     now = session.clock.utc_now()
@@ -143,14 +82,16 @@ async def _read_connection(
     results = {stream.name: StreamResult(name, stream.name) for stream in streams}
     run = _Run(session, row, results, request.scheduled_at or now, on_progress)
     try:
-        async with hold_lock_beside_others(session.home.locks, f"sync.{name}") as has_waited:
+        # The lock first: while another process has it, the place is free for others.
+        lock = hold_lock_beside_others(session.home.locks, f"sync.{name}")
+        async with lock as has_waited, room:
             with run.recorded():
                 if has_waited:
                     since = f"{run.not_before:%Y-%m-%d %H:%M:%S} UTC"
                     logger.info("Lists whose last scan began before %s are read again.", since)
                 await run.read_lists(streams)
-    except LockHeld as error:
-        run.fail(error)
+    except PartnerSyncError as error:  # of the lock, or of the row of the run
+        run.fail_all(error)
     return list(results.values())
 
 
@@ -228,6 +169,13 @@ class _Run:
                 for stream in streams:
                     group.create_task(self._read_list(sized(document, stream), client))
             await look_again(self.session, client, document)
+
+    def fail_all(self, error: PartnerSyncError) -> None:
+        """Note the failure of the whole run: no build takes its scans before the next run."""
+        for result in self.results.values():
+            result.state = Outcome.INTERRUPTED
+            result.scan = None
+        self.fail(error)
 
     def fail(self, error: PartnerSyncError, stream: str | None = None) -> None:
         """Note the failure of a list; without `stream`, of every list that has no result yet."""

@@ -75,10 +75,9 @@ def run_sync(
     """Read lists, publish what was read, print both; return the exit code."""
     # What was imported stays: the search for cycles need not visit it for each page.
     gc.freeze()
-    make = None if no_build else app.nightly.build
     lists = sum(len(request.lists(session)) for request in requests)
     with _shown_progress(lists) as on_progress:
-        result = app.nightly.sync(session, requests, on_progress, make)
+        result = app.nightly.sync(session, requests, on_progress, no_build=no_build)
     values = result.values(str(session.home.link))
     show(values["lists"], SYNC_COLUMNS, json_value=values)
     _show_streams(result.streams)

@@ -26,7 +26,9 @@ class About:
 
     def without_names(self) -> tuple[str, str, str]:
         """Return what two messages that differ only in names have in common."""
-        names = [re.escape(name) for name in (self.connection, self.stream) if name]
+        # A name that is a number is like any other number of a message.
+        given = [name for name in (self.connection, self.stream) if name and not name.isdigit()]
+        names = [re.escape(name) for name in given]
         if not names:
             return self.kind, self.message, self.remedy
         # A whole name only: a connection may be called `a`.
@@ -43,18 +45,25 @@ def said_once(messages: Iterable[About]) -> list[tuple[str, About]]:
     groups = dict[tuple[str, str, str], list[About]]()
     for message in messages:
         groups.setdefault(message.without_names(), []).append(message)
-    return [(_places(group), group[0]) for group in groups.values()]
+    said = list[tuple[str, About]]()
+    for (_kind, text, remedy), group in groups.items():
+        places = _places(group)
+        if len(group) > 1 and NAME in text + remedy:
+            places += f" (as for {group[0].place})"
+        said.append((places, group[0]))
+    return said
 
 
 def _places(group: list[About]) -> str:
+    """Return what messages are about: some lists of each of some connections, or single lists."""
     if len(group) == 1:
         return group[0].place
     connections = _once(message.connection for message in group)
     streams = _once(message.stream for message in group)
-    named = ": ".join(filter(None, (_named(connections, "connection"), _named(streams, "list"))))
-    if len(connections) > 1:
-        return f"{named} (as for {group[0].place})"
-    return named
+    places = _once(message.place for message in group)
+    if len(places) < len(connections) * len(streams):
+        return _named(places, "list")
+    return ": ".join(filter(None, (_named(connections, "connection"), _named(streams, "list"))))
 
 
 def _once(names: Iterable[str]) -> list[str]:

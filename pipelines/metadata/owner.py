@@ -18,7 +18,7 @@ from pipelines.metadata.tables import HomeRow
 def require_own_database(metadata: Metadata, folder: Path, clock: Clock) -> None:
     """Claim a database for the home in a folder; raise ConfigurationError if another one has.
 
-    The home is known by an identifier in its file `home.id`, so it may be moved.
+    The home is known by an identifier in its file `home.id`, so it may be moved, but not copied.
     """
     file = folder / "home.id"
     with metadata.transaction() as session:
@@ -33,6 +33,9 @@ def require_own_database(metadata: Metadata, folder: Path, clock: Clock) -> None
                 "?options=-csearch_path%3DNAME to metadata_url. If this is the same home and its "
                 f"file home.id was lost, write {owner.home_id} into {file}.",
             )
+        if owner is not None and owner.folder != str(folder):
+            _require_moved(Path(owner.folder), folder, own_id)
+            owner.folder = str(folder)
         if owner is None:
             if not own_id:
                 own_id = new_id(clock.utc_now())
@@ -40,3 +43,16 @@ def require_own_database(metadata: Metadata, folder: Path, clock: Clock) -> None
                 write_durably(file, own_id.encode())
             row = HomeRow(home_id=own_id, folder=str(folder), claimed_at=clock.utc_now())
             session.add(row)
+
+
+def _require_moved(before: Path, folder: Path, own_id: str) -> None:
+    """Raise ConfigurationError if a home is still in the folder where it was before."""
+    file = before / "home.id"
+    with storing(file):
+        is_copied = file.exists() and file.read_text("utf-8").strip() == own_id
+    if is_copied:
+        raise ConfigurationError(
+            f"The home {folder} is a copy of {before}, which has the database that metadata_url "
+            "names. Nothing was changed.",
+            f"Name another database in {folder}, or delete {before} if it is no longer used.",
+        )

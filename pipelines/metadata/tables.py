@@ -225,6 +225,8 @@ class VersionRow(Base, kw_only=True):
     sha256: Mapped[str | None] = mapped_column(default=None)
     created_at: Mapped[datetime]
     note: Mapped[str] = mapped_column(default="")
+    # Published while other connections were read: the next version of the night replaces it.
+    is_early: Mapped[bool] = mapped_column(default=False)
 
 
 class Close(Base, kw_only=True):

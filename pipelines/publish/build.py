@@ -44,7 +44,7 @@ class BuildResult:
     failed: dict[str, str] = field(default_factory=dict)  # scan id -> reason
 
 
-def build(stores: Stores) -> BuildResult:
+def build(stores: Stores, *, early: bool = False) -> BuildResult:
     """Build and publish a version of every scan that waits for one.
 
     Nothing new (no scan, no other format): return the base. A base that cannot be upgraded to the
@@ -53,13 +53,13 @@ def build(stores: Stores) -> BuildResult:
     """
     with versions.change_versions(stores):
         try:
-            return _build(stores)
+            return _build(stores, early=early)
         except UpgradeFailed as error:
             logger.warning("%s It is rebuilt from the archive.", error)
             return _rebuild(stores)
 
 
-def _build(stores: Stores) -> BuildResult:
+def _build(stores: Stores, *, early: bool) -> BuildResult:
     base = stores.warehouse.published()
     loaded = version_scans.loaded_scans(stores.warehouse, base)
     with stores.metadata.transaction() as session:
@@ -67,7 +67,7 @@ def _build(stores: Stores) -> BuildResult:
     is_old = base is not None and version_scans.format_of(stores.warehouse, base) < newest()
 
     def write(stores: Stores) -> BuildResult:
-        return _Building(stores, base).run(scans, is_old=is_old)
+        return _Building(stores, base, early=early).run(scans, is_old=is_old)
 
     return with_enough_memory(stores, write)
 
@@ -131,11 +131,15 @@ def _require_all(needed: frozenset[str], scans: Sequence[Scan], base: Version | 
 
 @dataclass(frozen=True)
 class _Building:
-    """One build. `known` are scans that passed the guards in an earlier version."""
+    """One build. `known` are scans that passed the guards in an earlier version.
+
+    The next version replaces one that is `early`.
+    """
 
     stores: Stores
     base: Version | None
     known: frozenset[str] = frozenset()
+    early: bool = False
     failed: dict[str, str] = field(default_factory=dict)  # scan id -> reason
 
     def run(self, scans: Sequence[Scan], *, is_old: bool = False) -> BuildResult:
@@ -143,7 +147,9 @@ class _Building:
         if not scans and not is_old:
             return BuildResult(self.base, is_new=False)
         version = None
-        with versions.write_version(self.stores, self.base, self._note(scans)) as (number, db):
+        note = self._note(scans)
+        written_version = versions.write_version(self.stores, self.base, note, early=self.early)
+        with written_version as (number, db):
             streams = self.stores.settings.streams
             written = read_older_rows(db, streams, declare=bool(self.known))
             results = self._load_all(db, number, scans)

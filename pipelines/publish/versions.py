@@ -143,7 +143,7 @@ def _forget_lost(stores: Stores) -> None:
 
 @contextmanager
 def write_version(
-    stores: Stores, base: Version | None, note: str
+    stores: Stores, base: Version | None, note: str, *, early: bool = False
 ) -> Iterator[tuple[int, duckdb.DuckDBPyConnection]]:
     """Yield the number of a new version, above all that were ever used, and the base's tables.
 
@@ -151,7 +151,7 @@ def write_version(
     """
     if base:
         require_unchanged(stores.metadata, base)
-    row = VersionRow(number=1, created_at=stores.clock.utc_now(), note=note)
+    row = VersionRow(number=1, created_at=stores.clock.utc_now(), note=note, is_early=early)
     row.base = base.number if base else None
     with stores.metadata.transaction() as session:
         # No number is used again: what finance remembers names versions that were deleted.
@@ -190,6 +190,7 @@ def publish_version(stores: Stores, version: Version, without: Collection[Versio
     """Swap the symlink to a new version; delete older ones, and those in `without`.
 
     What stays: the newest `keep_versions`, the checkpoint, and the version of the published books.
+    Early versions do not count: they take no place of those that a rollback may need.
     Versions with other scans than the new one were rolled back: they all go, and so do those that
     cannot be read. So each version that stays holds the scans of the one before.
     """
@@ -208,6 +209,7 @@ def _drop_others(stores: Stores, published: Version) -> None:
     readable = readable_versions(stores.warehouse)
     keeper = checkpoint(stores)
     of_books = version_of_published_books(stores.warehouse)
+    early = _early_versions(stores) - {published.number}
     kept = 0
     for version in reversed(stores.warehouse.versions()):
         if has_newer_format(stores.warehouse, version):
@@ -221,10 +223,33 @@ def _drop_others(stores: Stores, published: Version) -> None:
             if version.number == of_books:
                 BooksFolder(stores.warehouse).drop_all()
             drop_version(stores, version.number)
-        elif scans is not None and kept < stores.settings.keep_versions:
+        elif (
+            scans is not None
+            and version.number not in early
+            and kept < stores.settings.keep_versions
+        ):
             kept += 1
         elif version != keeper and version.number != of_books:
             drop_version(stores, version.number)
+
+
+def _early_versions(stores: Stores) -> set[int]:
+    early = select(VersionRow.number).filter_by(is_early=True, status=VersionStatus.PUBLISHED)
+    with stores.metadata.transaction() as session:
+        return set(session.scalars(early))
+
+
+def drop_replaced(stores: Stores) -> None:
+    """Delete early versions that a later version, and its books, have replaced."""
+    if not _early_versions(stores):
+        return
+    with change_versions(stores):
+        published = stores.warehouse.published()
+        needed = {version_of_published_books(stores.warehouse)}
+        if published is not None:
+            needed.add(published.number)
+        for number in _early_versions(stores) - needed:
+            drop_version(stores, number)
 
 
 def rollback(stores: Stores, number: int | None, reason: str) -> str:

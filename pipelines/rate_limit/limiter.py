@@ -27,6 +27,7 @@ from pipelines.rate_limit.rows import (
     ACTORS,
     COUNT_SLOTS,
     DELETE_FREE_SLOTS,
+    END_PAUSE,
     INSERT_ACTOR,
     INSERT_SLOT,
     SELECT_ACTOR,
@@ -277,8 +278,6 @@ class RateLimiter:
 
 def end_pause(metadata: Metadata, actor: str) -> None:
     """End the pause of an actor (Retry-After): its next request is sent at once."""
-    with metadata.transaction() as session:
-        state = session.get(RateLimitActor, actor)
-        if state is not None:
-            state.blocked_until = 0.0
-            state.blocked_until_unix = 0.0
+    # The limiter of another process writes back all that it has read: see `actor_transaction`.
+    with metadata.actor_transaction(actor) as connection:
+        connection.execute(END_PAUSE, {"of": actor})

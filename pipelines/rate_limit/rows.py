@@ -20,6 +20,7 @@ SLOTS = Base.metadata.tables["rate_limit_slots"]
 SELECT_ACTOR = select(ACTORS).where(ACTORS.c.actor == bindparam("of"))
 INSERT_ACTOR = insert(ACTORS)
 UPDATE_ACTOR = update(ACTORS).where(ACTORS.c.actor == bindparam("of"))
+END_PAUSE = UPDATE_ACTOR.values(blocked_until=0.0, blocked_until_unix=0.0)
 OF_ACTOR = SLOTS.c.actor == bindparam("of")
 SELECT_SLOTS = select(SLOTS).where(OF_ACTOR)
 # Those that are held, or count for the spacing in caution.

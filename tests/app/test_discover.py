@@ -108,7 +108,8 @@ def test_a_description_that_is_not_there_is_named(home: Home) -> None:
 def changes(home: Home) -> list[str]:
     """Return the findings about the description after a sync that builds nothing."""
     with opened(home) as session:
-        sync(session, [ReadRequest("acme", ("partners",))], LoggedProgress(), None)
+        request = ReadRequest("acme", ("partners",))
+        sync(session, [request], LoggedProgress(), no_build=True)
         found = {each.check.code: each.findings for each in run_checks(session)}
     return [each.message for each in found["description_changed"]]
 

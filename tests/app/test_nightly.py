@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.app.nightly import publish
+from pipelines.app.maintenance import rollback
+from pipelines.app.nightly import build, publish
 from pipelines.app.results import SyncResult
 from pipelines.core.errors import ExitCode
 from pipelines.core.files import write_durably
@@ -130,3 +131,23 @@ def test_a_failure_of_what_finance_remembers_holds_back_no_rows(
     assert "cannot be taken over: unexpected KeyError" in caplog.text
     assert "books_outdated" in {each.code for each in result.findings}
     assert publish(night).published.books
+
+
+@pytest.mark.parametrize("keep", [1, 2, 3])
+def test_early_versions_take_no_place_of_those_that_a_rollback_needs(
+    night: Stores, keep: int
+) -> None:
+    stores = night.changed(keep_versions=keep)
+    ids = ["u", "v"]
+    for early in (False, False, True, True, False):
+        ids.append(f"w{len(ids)}")
+        read(stores, Reading([used(each) for each in ids], "usage"))
+        number = build(stores, early=early).version
+        assert number
+        kept = [version.number for version in stores.warehouse.versions()]
+        assert kept[-1] == number.number
+        assert sum(each in {3, 4} for each in kept) == early  # one at most, while the night lasts
+    assert kept == [1, 2, 5][-keep:]
+    if keep > 1:
+        assert "now see version 2" in rollback(stores, None, "a test")
+        assert [version.number for version in stores.warehouse.versions()] == [1, 2, 5][-keep:]

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 
 from assets.definitions import build_defs
 from assets.keys import EXPORTS, partition_key, raw_key
-from pipelines.app.read import read_connections
+from pipelines.app.nightly import read
 from pipelines.app.results import LoggedProgress, ReadRequest
 from pipelines.app.session import open_session
 from pipelines.archive.scan_file import OpenScan, SealedScan
@@ -61,9 +61,9 @@ class Site:
         """Read lists (none named: all) now and record their scans under an earlier day."""
         with open_session(self.home) as session:
             request = ReadRequest(connection, streams)
-            read = read_connections(session, [request], LoggedProgress())
+            results = read(session, [request], LoggedProgress())
         with self.database() as db:
-            for result in read:
+            for result in results:
                 assert result.scan
                 row = db.get_one(Scan, result.scan.scan_id)
                 row.day = days_ago(days)

@@ -113,16 +113,6 @@ def test_publishing_follows_the_last_reading_run_however_it_ended_and_once(
     assert ("queued or running: 1." in str(first.skip_message)) == ((Status.STARTED, READ) in runs)
 
 
-def test_runs_that_take_long_do_not_hold_back_the_others_for_ever(site: Site) -> None:
-    add_run(site, Status.SUCCESS, READ)
-    add_run(site, Status.STARTED, READ)
-    assert not evaluate(site, "publish_after_reads").run_requests
-    site.home.settings_file.write_text("publish_minutes = 0.00001\n")
-    first = evaluate(site, "publish_after_reads")
-    assert len(first.run_requests) == 1
-    assert not evaluate(site, "publish_after_reads", first.cursor).run_requests
-
-
 def test_partitions_follow_the_connections_file(site: Site) -> None:
     instance = site.instance
     instance.delete_dynamic_partition(CONNECTIONS, "beta")

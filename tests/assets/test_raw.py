@@ -12,7 +12,7 @@ from sqlalchemy import select
 from assets.keys import CONNECTIONS, raw_key
 from assets.raw import BACKFILL_TAG, SCHEDULED_AT_TAG
 from assets.resources import STOPPED
-from pipelines.app.read import lists_of_day
+from pipelines.app.days import lists_of_day
 from pipelines.app.results import LoggedProgress, ReadRequest
 from pipelines.app.session import open_session
 from pipelines.config.home import Home

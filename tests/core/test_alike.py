@@ -20,12 +20,15 @@ def failed(connection: str, stream: str, text: str = "The secret of `{}` is wron
 def test_one_cause_of_many_lists_is_one_message() -> None:
     message = "The secret of `north` is wrong."
     lists = [failed("north", stream) for stream in ("usage", "billing")]
-    assert told(*lists) == [("north: usage, billing", message)]
+    assert told(*lists) == [("north: usage, billing (as for north/usage)", message)]
     assert told(lists[0]) == [("north/usage", message)]
-    others = [failed(name, "usage") for name in ("south", "east", "west", "n-e", "s-e", "s-w")]
+    names = ("south", "east", "west", "n-e", "s-e", "s-w")
+    others = [failed(name, stream) for name in names for stream in ("usage", "billing")]
     places = "7 connections, north, south, east, west, n-e and 2 more: usage, billing"
     assert told(*lists, *others) == [(f"{places} (as for north/usage)", message)]
     assert told(About("", "", "Full.", ""), About("", "", "Full.", "")) == [("", "Full.")]
+    late = [About("a", "usage", "Late.", ""), About("b", "bills", "Late.", "")]
+    assert told(*late) == [("a/usage, b/bills", "Late.")]  # not b/usage
 
 
 def test_messages_that_differ_in_more_than_names_stay_apart() -> None:
@@ -36,6 +39,7 @@ def test_messages_that_differ_in_more_than_names_stay_apart() -> None:
         ("a/usage", "2 rows of a"),
     ]
     assert len(told(failed("a", "", "a cat"), failed("b", "", "a cat"))) == 2  # another sentence
+    assert len(told(failed("1", "", "1 of 9 rows"), failed("2", "", "2 of 9 rows"))) == 2
 
 
 @given(st.lists(st.builds(lambda c, s, t: About(c, s, t.format(c=c), ""), NAMES, NAMES, TEXTS)))

@@ -53,6 +53,8 @@ def test_a_part_knows_its_own_credentials_and_the_whole_those_of_every_part() ->
     text = "of-the-channel of-the-first of-the-second"
     assert whole.clean(text) == "[redacted] [redacted] [redacted]"
     assert one.clean(text) == "of-the-channel [redacted] of-the-second"
+    other.add("of-the-first-and-the-second")
+    assert whole.clean("of-the-first-and-the-second") == "[redacted]"
 
 
 def test_many_short_lived_tokens_are_removed() -> None:

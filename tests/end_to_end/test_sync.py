@@ -14,9 +14,9 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from pipelines.app import nightly
 from pipelines.app.connect import limiter_actor
 from pipelines.app.nightly import sync
-from pipelines.app.read import read_connections
 from pipelines.app.results import LoggedProgress, OnProgress, ReadRequest, StreamResult
 from pipelines.config.home import Home
 from pipelines.core.clock import Clock
@@ -159,7 +159,7 @@ def read(
     home: Home, request: ReadRequest, on_progress: OnProgress | None = None
 ) -> Sequence[StreamResult]:
     with opened(home) as session:
-        return read_connections(session, [request], on_progress or LoggedProgress())
+        return nightly.read(session, [request], on_progress or LoggedProgress())
 
 
 def fail_billing(sandbox: Running, home: Home) -> StreamResult:
@@ -250,7 +250,7 @@ def test_a_failed_sync_that_publishes_an_earlier_scan_needs_attention(
 ) -> None:
     home = make_home(tmp_path / "home", sandbox)
     with opened(home) as session:
-        read = sync(session, [ReadRequest("acme", ("partners",))], LoggedProgress(), None)
+        read = sync(session, [ReadRequest("acme", ("partners",))], LoggedProgress(), no_build=True)
         assert read.exit_code == ExitCode.DONE
         home.root.joinpath("config", "acme-secret").unlink()
         failed = sync(session, [ReadRequest("acme")], LoggedProgress())

@@ -1,5 +1,6 @@
 """The metadata database on a real PostgreSQL: what holds on SQLite too, and what a server adds."""
 
+import shutil
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -103,6 +104,12 @@ def test_a_second_home_in_one_database_is_refused_and_marks_nothing(
         with session.metadata.transaction() as db:
             assert {scan.status for scan in db.query(Scan)} == {"sealed"}
             db.execute(text("CREATE SCHEMA second"))
+    copy = shutil.copytree(one.root, tmp_path / "copy", symlinks=True)
+    with (
+        pytest.raises(ConfigurationError, match=f"is a copy of {one.root}"),
+        open_session(Home(copy)),
+    ):
+        pass
     moved = one.root.rename(tmp_path / "moved")
     with open_session(Home(moved)) as session:
         assert not build(session).is_new

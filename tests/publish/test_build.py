@@ -9,8 +9,7 @@ from random import Random
 import duckdb
 import pytest
 
-from pipelines.app.nightly import sync
-from pipelines.app.results import LoggedProgress
+from pipelines.app.nightly import publish
 from pipelines.core import stop
 from pipelines.core.errors import ExitCode, PartnerSyncError
 from pipelines.metadata.decisions import add_decision
@@ -97,7 +96,7 @@ def test_a_sync_whose_scan_was_held_needs_attention_whatever_became_of_it(
     published: Stores,
 ) -> None:
     read(published, Reading(FEW))
-    synced = sync(published, [], LoggedProgress(), build_beside_another)
+    synced = publish(published, build_beside_another)
     assert {each.severity for each in synced.findings} == {"info"}
     assert synced.exit_code == ExitCode.NEEDS_ATTENTION
 
