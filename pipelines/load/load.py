@@ -45,7 +45,6 @@ SELECT
 FROM meta.loads AS loads
 WHERE loads.connection = $connection AND loads.stream = $stream
 """
-CREATE = (*SCHEMAS, CREATE_COLUMNS, *CREATE_TABLES, CREATE_ROWS)
 
 
 @dataclass(frozen=True)
@@ -63,13 +62,19 @@ class LoadResult:
     findings: tuple[Finding, ...] = ()
 
 
+def create_tables(db: duckdb.DuckDBPyConnection) -> None:
+    """Create what all lists share, before the first scan of a build: of many, each is small."""
+    for statement in (*SCHEMAS, CREATE_COLUMNS, *CREATE_TABLES):
+        db.execute(statement)
+
+
 def load_scan(
     db: duckdb.DuckDBPyConnection, scan: SealedScan, stream: Stream, *, approved: bool = False
 ) -> LoadResult:
     """Load a scan in one transaction. Raises LoadFailed; the tables are then unchanged.
 
-    Loading the same scan again touches no row. Guards run before the first write, unless a person
-    has approved this very scan.
+    `create_tables` comes first. Loading the same scan again touches no row. Guards run before the
+    first write, unless a person has approved this very scan.
     """
     try:
         db.execute("BEGIN TRANSACTION")
@@ -92,8 +97,7 @@ def load_scan(
 
 def _load(target: Target, stream: Stream, *, approved: bool) -> LoadResult:
     """Read what is new in the scan, compare, ask the guards, write."""
-    for statement in CREATE:
-        target.run(statement)
+    target.run(CREATE_ROWS)
     last_time, last_key, is_loaded = target.run(SELECT_LAST)[0]
     if is_loaded:
         return LoadResult(target.scan.scan_id)

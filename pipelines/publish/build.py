@@ -12,7 +12,7 @@ from pipelines.config.settings import Stream
 from pipelines.core import stop
 from pipelines.core.errors import NewerFormat, PartnerSyncError, UpgradeFailed
 from pipelines.core.text import printable
-from pipelines.load.load import LoadResult, load_scan
+from pipelines.load.load import LoadResult, create_tables, load_scan
 from pipelines.load.older import read_older_rows
 from pipelines.metadata.scans import ScanStatus, buildable_scans, set_status
 from pipelines.metadata.tables import Scan
@@ -181,6 +181,7 @@ class _Building:
         self, db: duckdb.DuckDBPyConnection, number: int, scans: Sequence[Scan]
     ) -> tuple[LoadResult, ...]:
         """Load scans in their order; return the results of those that can be loaded."""
+        create_tables(db)
         results = []
         for scan in scans:
             result = self._load(db, number, scan)

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from pipelines.archive.scan_file import OpenScan, SealedScan
 from pipelines.config.settings import Stream
 from pipelines.core.completeness import ListTraits, Ranges
-from pipelines.load.load import LoadResult, load_scan
+from pipelines.load.load import LoadResult, create_tables, load_scan
 from tests.archive.scans import HEADER, exchange, page, proof
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
@@ -117,6 +117,7 @@ class Warehouse:
 def open_warehouse(folder: Path) -> Iterator[Warehouse]:
     """Open an empty database in memory."""
     with duckdb.connect() as db:
+        create_tables(db)
         db.execute("SET TimeZone = 'UTC'")
         db.execute("SET threads = 1")
         yield Warehouse(folder, db)

@@ -9,7 +9,7 @@ import pytest
 
 from pipelines.config.settings import Stream
 from pipelines.core.errors import LoadFailed
-from pipelines.load.load import LoadResult, load_scan
+from pipelines.load.load import LoadResult, create_tables, load_scan
 from tests.load.scans import NEVER_HELD, Reading, Warehouse
 
 TEN = [f'{{"id":{at},"a":1}}' for at in range(10)]
@@ -232,6 +232,7 @@ def test_a_failed_load_leaves_the_tables_unchanged(warehouse: Warehouse) -> None
 
 def test_a_commit_that_fails_is_reported_with_its_own_reason(tmp_path: Path) -> None:
     with duckdb.connect(tmp_path / "version.duckdb") as db:
+        create_tables(db)
         db.execute("SET checkpoint_threshold = '1B'")
         db.execute("SET debug_checkpoint_abort = 'before_header'")
         with pytest.raises(LoadFailed, match="Checkpoint aborted"):
