@@ -104,7 +104,7 @@ def _take_over(stores: Stores, published: int) -> None:
             rows_of = {name: fetch_rows(db, f"FROM reconciliation.{name}") for name in TABLES}
             with stores.metadata.transaction() as session:
                 for name, rows in rows_of.items():
-                    _add(session, name, rows, version.number)
+                    _add(session, name, _stored(rows, name, version.number))
             logger.info("Version %s: its memory of breaks was taken over.", version.number)
             return
 
@@ -198,21 +198,29 @@ def record(stores: Stores, books: Books, new: NewMemory) -> None:
     """Record books, and what they add, in one transaction."""
     about = BooksRow(version=books.version, number=books.number, made_at=stores.clock.utc_now())
     about.as_of = new.as_of
+    # Before the transaction: on SQLite, every request that a sync sends meanwhile waits for it.
+    breaks = _stored(new.breaks, "breaks", books.version)
+    corrections = _stored(new.corrections, "corrections", books.version)
     with stores.metadata.transaction() as session:
         session.merge(about)
-        _add(session, "breaks", new.breaks, books.version)
-        _add(session, "corrections", new.corrections, books.version)
+        _add(session, "breaks", breaks)
+        _add(session, "corrections", corrections)
 
 
-def _add(session: Session, name: str, rows: list[Row], version: int) -> None:
+def _stored(rows: list[Row], name: str, version: int) -> list[Row]:
+    """Return rows as their table has them."""
     names = [column.name for column in _columns(name)]
-    added = []
+    stored = []
     for row in rows:
         remembered = {column: row.get(column) for column in names}
         # As text: SQLite has no decimals.
         for amount in MEMORY[name]:
             if remembered[amount] is not None:
                 remembered[amount] = f"{remembered[amount]:f}"
-        added.append({"version": version, **remembered})
-    if added:
-        session.execute(insert(TABLES[name]), added)
+        stored.append({"version": version, **remembered})
+    return stored
+
+
+def _add(session: Session, name: str, rows: list[Row]) -> None:
+    if rows:
+        session.execute(insert(TABLES[name]), rows)
