@@ -105,6 +105,7 @@ def test_it_shows_what_is_published_later_and_moves(homes: Homes, tmp_path: Path
     assert ask(file, SUM)[1] == ("two", Decimal("107.00005"), 2)
 
 
+@pytest.mark.long
 def test_nothing_is_written_for_a_home_that_cannot_be_read(homes: Homes, tmp_path: Path) -> None:
     file = tmp_path / "all.duckdb"
     write_catalog(file, homes.folder)
@@ -118,6 +119,7 @@ def test_nothing_is_written_for_a_home_that_cannot_be_read(homes: Homes, tmp_pat
     assert {each.name for each in tmp_path.iterdir()} == {"homes", "all.duckdb"}
 
 
+@pytest.mark.long
 def test_it_replaces_only_a_catalog(homes: Homes, tmp_path: Path) -> None:
     file = tmp_path / "notes.txt"
     file.write_text("mine")
@@ -153,6 +155,7 @@ def test_types_that_differ_otherwise_become_text() -> None:
     assert common_type(["DOUBLE", "BIGINT"]) == "VARCHAR"
 
 
+@pytest.mark.long
 def test_a_version_that_is_replaced_while_it_is_read_stays_whole(
     homes: Homes, tmp_path: Path
 ) -> None:

@@ -133,6 +133,7 @@ def test_a_failure_of_what_finance_remembers_holds_back_no_rows(
     assert publish(night).published.books
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("keep", [1, 2, 3])
 def test_early_versions_take_no_place_of_those_that_a_rollback_needs(
     night: Stores, keep: int

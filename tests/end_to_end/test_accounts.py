@@ -71,6 +71,7 @@ def test_accounts_are_read_at_the_same_time(tmp_path: Path) -> None:
         assert sum(each.rate_limited for each in result.streams) == 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("at_once", [1, 3])
 def test_no_more_accounts_than_asked_for_are_read_at_once(tmp_path: Path, at_once: int) -> None:
     with accounts(tmp_path, "--usage", "500") as running:

@@ -135,6 +135,7 @@ def test_a_home_of_0_2_0_is_upgraded_and_loses_no_value(kept: Kept) -> None:
     assert "outdated" in kept.command("close list")
 
 
+@pytest.mark.long
 def test_what_a_later_release_adds_keeps_a_home_of_0_2_0_readable(
     kept: Kept, monkeypatch: pytest.MonkeyPatch
 ) -> None:
