@@ -21,12 +21,12 @@ def build_defs(settings: Settings) -> dg.Definitions:
             dg.define_asset_job(
                 automation.NIGHTLY_SYNC_JOB,
                 selection=dg.AssetSelection.assets(raw),
-                description="Reads every list of a connection. Then a sensor launches `publish`.",
+                description="Reads all lists of some connections. A sensor then launches `publish`.",
             ),
             dg.define_asset_job(
                 automation.PUBLISH_JOB,
                 selection=dg.AssetSelection.assets(warehouse),
-                description="Builds and publishes one version with all scans, then checks it.",
+                description="Publishes a version and its books, checks both, reports, notifies.",
             ),
             dg.define_asset_job(
                 automation.CHECKS_JOB,

@@ -32,13 +32,13 @@ def warehouse_assets(settings: Settings) -> dg.AssetsDefinition:
     """Return the step that builds and publishes a version from every scan that waits for it."""
 
     @dg.multi_asset(
-        name="publish_version",
+        name="publish_step",
         specs=list(_specs(list(settings.streams))),
         check_specs=list(check_specs(settings)),
         # So that the job `checks` can evaluate the checks without a build.
         can_subset=True,
     )
-    def publish_version(context: dg.AssetExecutionContext, home: HomeResource) -> Iterator[Result]:
+    def publish_step(context: dg.AssetExecutionContext, home: HomeResource) -> Iterator[Result]:
         assets = list[dg.MaterializeResult[None]]()
         result = None
         with home.session() as session:
@@ -58,7 +58,7 @@ def warehouse_assets(settings: Settings) -> dg.AssetsDefinition:
         if result is not None:
             raise_problems(result)
 
-    return publish_version
+    return publish_step
 
 
 def _specs(streams: list[str]) -> Iterator[dg.AssetSpec]:

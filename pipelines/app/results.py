@@ -111,7 +111,7 @@ class StreamResult:
     exit_code: ExitCode = ExitCode.NOTHING_PUBLISHED
 
     def about(self) -> About:
-        """Return what is said of the list."""
+        """Return the message about the list."""
         return About(self.connection, self.stream, self.message, self.remedy)
 
     def why_missing(self, day: date) -> str:

@@ -1,4 +1,4 @@
-"""Here: commands that sync, build or make books, and what is said of the result, or of a home.
+"""Here: runs a sync, a build or a reconciliation, and prints its result; prints what `status` says.
 
 Not here: how a line or a table is printed (terminal).
 """

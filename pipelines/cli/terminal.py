@@ -1,6 +1,6 @@
 """Here: how lines, tables and JSON are printed, and people are asked. Text is escaped first.
 
-Not here: what is said of a sync, a version or the books (outcomes).
+Not here: the text about a sync, a version or books (outcomes).
 """
 
 import json

@@ -17,6 +17,7 @@ from pipelines.core.errors import LockHeld
 from pipelines.core.files import PRIVATE_FILE, private_folder, storing
 from pipelines.core.text import printable
 
+TIMEOUT_SECONDS = 3600.0  # after which somebody who waits gives up
 REPEAT_SECONDS = 30.0  # between two messages to somebody who waits
 POLL_SECONDS = 0.05
 logger = logging.getLogger(__name__)
@@ -27,7 +28,7 @@ def hold_lock(
     folder: Path,
     name: str,
     *,
-    timeout_seconds: float = 3600,
+    timeout_seconds: float = TIMEOUT_SECONDS,
     repeat_seconds: float = REPEAT_SECONDS,
 ) -> Iterator[bool]:
     """Hold a lock (a file under `folder`) for the block; the operating system frees it on death.
@@ -46,10 +47,10 @@ def hold_lock(
 
 @asynccontextmanager
 async def hold_lock_beside_others(folder: Path, name: str) -> AsyncIterator[bool]:
-    """Do so in an event loop, where others go on while this one waits."""
+    """Hold a lock as `hold_lock` does, in an event loop: other tasks go on while this one waits."""
     with _opened(folder, name) as lock:
         has_waited = False
-        for _refused in _attempts(lock, name, 3600, REPEAT_SECONDS):
+        for _refused in _attempts(lock, name, TIMEOUT_SECONDS, REPEAT_SECONDS):
             has_waited = True
             await asyncio.sleep(POLL_SECONDS)
         yield has_waited

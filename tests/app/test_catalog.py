@@ -88,6 +88,7 @@ def test_sums_are_those_of_the_homes(homes: Homes, tmp_path: Path) -> None:
         ask(file, f'FROM {schema}."{view}"')
 
 
+@pytest.mark.long
 def test_it_shows_what_is_published_later_and_moves(homes: Homes, tmp_path: Path) -> None:
     write_catalog(tmp_path / "all.duckdb", homes.folder)
     (tmp_path / "elsewhere").mkdir()

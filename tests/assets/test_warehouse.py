@@ -27,7 +27,7 @@ def checks(result: Result) -> dict[str, bool]:
 
 @pytest.mark.long
 def test_without_a_read_nothing_is_materialized_and_unknown_checks_fail(site: Site) -> None:
-    assert "no list has been read yet" in failure_text(site.run_job("publish"), "publish_version")
+    assert "no list has been read yet" in failure_text(site.run_job("publish"), "publish_step")
     assert site.shown(PUBLISHED) == {}
     assert not site.home.link.exists()
     passed = [name.split()[1] for name, passes in checks(site.run_job("checks")).items() if passes]
@@ -59,7 +59,7 @@ def test_a_report_that_cannot_be_written_holds_nothing_else_back(site: Site) -> 
     site.archive_day("acme", 0, "usage")
     (site.home.reports / "v00000001.html").mkdir(parents=True)
     result = site.run_job("publish")
-    text = failure_text(result, "publish_version")
+    text = failure_text(result, "publish_step")
     assert re.search(r"v00000001\.html cannot be written: .* run `partner-sync report`", text)
     assert all(site.shown(each) for each in (PUBLISHED, table_key("usage")))
     assert not site.shown(REPORT)

@@ -58,6 +58,7 @@ def silent() -> Iterator[str]:
         yield f"http://127.0.0.1:{server.getsockname()[1]}"
 
 
+@pytest.mark.long
 def test_accounts_are_read_at_the_same_time(tmp_path: Path) -> None:
     with accounts(tmp_path) as running, open_session(add_good(tmp_path / "home", running)) as open_:
         result = sync(open_, read_all(open_), LoggedProgress())
