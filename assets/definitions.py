@@ -21,7 +21,7 @@ def build_defs(settings: Settings) -> dg.Definitions:
             dg.define_asset_job(
                 automation.NIGHTLY_SYNC_JOB,
                 selection=dg.AssetSelection.assets(raw),
-                description="Reads all lists of some connections. A sensor then launches `publish`.",
+                description="Reads all lists of connections. A sensor then launches `publish`.",
             ),
             dg.define_asset_job(
                 automation.PUBLISH_JOB,
