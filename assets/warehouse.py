@@ -14,7 +14,7 @@ from assets.keys import EXPORTS, PUBLISHED, REPORT, raw_key, reconciliation_key,
 from assets.resources import HomeResource, failure
 from pipelines.app.checkup import current_version, run_checks
 from pipelines.app.export import export_tables
-from pipelines.app.nightly import build, publish, rebuild
+from pipelines.app.nightly import publish, rebuild_with_books
 from pipelines.app.results import SyncResult
 from pipelines.app.session import AppSession
 from pipelines.checks.published import Published
@@ -22,7 +22,7 @@ from pipelines.config.settings import Settings
 from pipelines.core.text import quote_identifier
 from pipelines.finance.reconcile.statements import TABLES, read_statement
 from pipelines.finance.reconciled import open_published
-from pipelines.publish.build import BuildResult
+from pipelines.versions.build import BuildResult
 from pipelines.warehouse.version_files import Version
 
 Result = dg.MaterializeResult[None] | dg.AssetCheckResult
@@ -43,8 +43,10 @@ def warehouse_assets(settings: Settings) -> dg.AssetsDefinition:
         result = None
         with home.session() as session:
             if context.selected_asset_keys:
-                make = rebuild if context.run.job_name == REBUILD_JOB else build
-                result = publish(session, make)
+                if context.run.job_name == REBUILD_JOB:
+                    result = publish(session, rebuild_with_books)
+                else:
+                    result = publish(session)
                 assets = list(_asset_results(session, result))
                 published = result.published
                 checks = result.checks

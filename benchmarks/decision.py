@@ -16,8 +16,8 @@ from typing import Final
 from benchmarks.machine import machine, table
 from benchmarks.sync import PROGRAM, Cost
 from pipelines.warehouse.books import BooksFolder
-from tests.publish.homes import Stores
 from tests.reconcile.books import bill, line, partners, publish, used
+from tests.versions.homes import Stores
 
 BREAKS: Final = 30_000
 LINES: Final = 10  # of a bill

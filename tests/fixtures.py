@@ -20,8 +20,8 @@ import pytest
 
 from pipelines.config.home import Home
 from tests.homes import copied, synced_home
-from tests.publish.homes import OpenHome, Stores, home_of, made_home, publish_ten
 from tests.sandbox.running import SMALL, Running, started
+from tests.versions.homes import OpenHome, Stores, home_of, made_home, publish_ten
 
 # Examples are the same each time where CI is set, and random elsewhere.
 hypothesis.settings.register_profile(

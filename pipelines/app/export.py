@@ -20,8 +20,8 @@ from pipelines.core.person import expand_user
 from pipelines.core.text import printable
 from pipelines.finance.reconciled import open_published
 from pipelines.metadata.locks import hold_lock
-from pipelines.publish.export_table import ExportColumn, ExportTable, describe_sources, list_tables
-from pipelines.publish.export_xlsx import write_workbook
+from pipelines.versions.export_table import ExportColumn, ExportTable, describe_sources, list_tables
+from pipelines.versions.export_xlsx import write_workbook
 from pipelines.warehouse.duckdb_file import Row
 from pipelines.warehouse.memory_limit import is_memory_refused
 

@@ -12,7 +12,7 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 
 from pipelines.core.errors import ConfigurationError, StorageFailed
 from pipelines.core.text import Redactor, printable
-from pipelines.publish.export_table import ExportColumn, ExportTable
+from pipelines.versions.export_table import ExportColumn, ExportTable
 
 # Without these types, MySQL keeps 64 KB of a text, and whole seconds of a time.
 MYSQL: Final = ("mysql", "mariadb")

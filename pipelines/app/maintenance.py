@@ -19,12 +19,12 @@ from pipelines.metadata import scans
 from pipelines.metadata.decisions import add_decision
 from pipelines.metadata.scans import ScanStatus
 from pipelines.metadata.tables import Scan, VersionRow, VersionStatus
-from pipelines.publish import erase, prune, versions
-from pipelines.publish.erase import ErasureRequest
-from pipelines.publish.left_over import left_over
-from pipelines.publish.search import SearchResult
-from pipelines.publish.version_scans import checkpoint
-from pipelines.publish.versions import require_unchanged
+from pipelines.versions import change, erase, prune
+from pipelines.versions.change import require_unchanged
+from pipelines.versions.erase import ErasureRequest
+from pipelines.versions.left_over import left_over
+from pipelines.versions.search import SearchResult
+from pipelines.versions.version_scans import checkpoint
 from pipelines.warehouse.books import BooksFolder
 from pipelines.warehouse.duckdb_file import Row
 from pipelines.warehouse.version_files import Version
@@ -191,7 +191,7 @@ def list_versions(session: AppSession) -> list[Row]:
 
 def rollback(session: AppSession, number: int | None, reason: str) -> str:
     """Publish an older version, and books of it; return what changed. Raises PartnerSyncError."""
-    changed = versions.rollback(session, number, reason)
+    changed = change.rollback(session, number, reason)
     books = try_books(session)
     return f"{changed} {books.problem} {books.remedy}".strip()
 
@@ -203,7 +203,7 @@ def erase_records(
     confirm: Callable[[], object],
 ) -> list[Row]:
     """Erase records as `publish.erase` does, and make books without them."""
-    with versions.change_versions(session):
+    with change.change_versions(session):
         memory.settle(session)
     erased = erase.erase(session, request, show, confirm)
     try:

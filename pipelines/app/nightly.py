@@ -2,7 +2,7 @@
 
 - `sync` is the whole night: read every list, then `publish`.
 - `publish` is what follows the reading: a version, its books, the checks, the report, messages.
-- `build` and `rebuild` are the first two steps of it: a version and its books.
+- `build_with_books` and `rebuild_with_books` are its first two steps: a version and its books.
 
 Dagster reads groups of connections in runs of their own, then calls `publish` once for all.
 
@@ -29,28 +29,26 @@ from pipelines.finance import memory
 from pipelines.finance.books import try_books
 from pipelines.finance.report import current_page, read_published, write_report
 from pipelines.load.load import LoadResult
-from pipelines.publish.build import BuildResult
-from pipelines.publish.build import build as build_version
-from pipelines.publish.build import rebuild as rebuild_version
-from pipelines.publish.versions import change_versions, drop_replaced
+from pipelines.versions.build import BuildResult, build, rebuild
+from pipelines.versions.change import change_versions, drop_replaced
 
 MakeVersion = Callable[[AppSession], BuildResult]
 MOST_BUILDING = 0.1  # share of the time, while other connections are read
 logger = logging.getLogger(__name__)
 
 
-def build(session: AppSession, *, early: bool = False) -> BuildResult:
+def build_with_books(session: AppSession, *, early: bool = False) -> BuildResult:
     """Build a version of all scans that wait, and its books; what keeps these back is a finding.
 
     An early version is replaced by the next one. Raises PartnerSyncError where no version can be
     built.
     """
-    return _with_books(session, partial(build_version, early=early))
+    return _with_books(session, partial(build, early=early))
 
 
-def rebuild(session: AppSession) -> BuildResult:
-    """Build a version from the archive, and its books. Raises as `build` does."""
-    return _with_books(session, rebuild_version)
+def rebuild_with_books(session: AppSession) -> BuildResult:
+    """Build a version from the archive, and its books. Raises as `build_with_books` does."""
+    return _with_books(session, rebuild)
 
 
 def _with_books(session: AppSession, make: MakeVersion) -> BuildResult:
@@ -144,7 +142,7 @@ async def _publish_meanwhile(
         problems = list[PartnerSyncError]()
         with _noted(problems, "What is read so far cannot be published"):
             # In a thread: the requests of the others go on.
-            early.append(await asyncio.to_thread(build, session, early=True))
+            early.append(await asyncio.to_thread(build_with_books, session, early=True))
         for problem in problems:
             logger.warning("%s %s", problem, problem.remedy)
         took = session.clock.monotonic() - began
@@ -165,7 +163,7 @@ def _together(early: Sequence[BuildResult], last: BuildResult | None) -> BuildRe
     return BuildResult(last.version, is_new, tuple(results), failed)
 
 
-def publish(session: AppSession, make: MakeVersion | None = build) -> SyncResult:
+def publish(session: AppSession, make: MakeVersion | None = build_with_books) -> SyncResult:
     """Make a version and its books (`make` None: no), check both, write the report, tell people.
 
     What fails once the version is published is in `problems` of the result. Raises

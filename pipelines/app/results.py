@@ -19,7 +19,7 @@ from pipelines.core.errors import ExitCode, PartnerSyncError
 from pipelines.core.finding import Finding
 from pipelines.load.load import LoadResult
 from pipelines.metadata.runs import Outcome
-from pipelines.publish.build import BuildResult
+from pipelines.versions.build import BuildResult
 
 LOG_EVERY_SECONDS = 30
 OnProgress = Callable[[str, int, int, int | None], None]

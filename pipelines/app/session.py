@@ -14,7 +14,7 @@ from pipelines.core.errors import MemoryRefused
 from pipelines.core.text import Redactor
 from pipelines.metadata.engine import Metadata
 from pipelines.metadata.owner import require_own_database
-from pipelines.publish.stores import Stores
+from pipelines.versions.stores import Stores
 from pipelines.warehouse.memory_limit import MemoryLimit, is_memory_refused
 from pipelines.warehouse.version_files import Warehouse
 

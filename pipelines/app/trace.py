@@ -11,7 +11,7 @@ from pipelines.archive.scan_file import SealedScan, scan_file
 from pipelines.checks.published import ListName
 from pipelines.core.errors import ArchiveDamaged, ConfigurationError, PartnerSyncError
 from pipelines.core.text import printable, quote_identifier
-from pipelines.publish.raw_records import damaged, raw_records
+from pipelines.versions.raw_records import damaged, raw_records
 from pipelines.warehouse.duckdb_file import Row, fetch_rows
 
 # Formatted by `str.format`, so the braces that DuckDB's `format` reads are doubled.

@@ -23,7 +23,7 @@ from pipelines.archive.records import (
     parse_page,
     split_digests,
 )
-from pipelines.core.completeness import Completeness, ListTraits
+from pipelines.core.proof import Completeness, ListTraits
 
 # Purpose of a line that is no request.
 STOP: Final = "stop"

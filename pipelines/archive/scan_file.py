@@ -20,9 +20,9 @@ from msgspec.structs import replace
 
 from pipelines.archive import lines
 from pipelines.archive.lines import Exchange, Frame, ScanHeader, Seal
-from pipelines.core.completeness import Completeness
 from pipelines.core.errors import ArchiveDamaged, NewerFormat
 from pipelines.core.files import durable_rename, private_folder, storing, write_durably
+from pipelines.core.proof import Completeness
 from pipelines.metadata.tables import Scan
 
 

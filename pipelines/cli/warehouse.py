@@ -16,7 +16,7 @@ from pipelines.core.errors import ExitCode
 from pipelines.core.text import counted
 
 if TYPE_CHECKING:
-    from pipelines.publish.search import SearchResult
+    from pipelines.versions.search import SearchResult
 
 # `erase` shows no more: a value can be in every scan file of a list.
 MOST_FILES = 20
@@ -55,7 +55,7 @@ def rollback(
 @program.versions.command()
 def rebuild(*, _json: program.Json = False) -> int:
     """Build a version from the archive instead of the published version."""
-    return run_build(open_home(), app.nightly.rebuild)
+    return run_build(open_home(), app.nightly.rebuild_with_books)
 
 
 @program.command(rich_help_panel=program.WAREHOUSE)

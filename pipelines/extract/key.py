@@ -16,8 +16,8 @@ import numpy as np
 
 from pipelines.archive.envelope import ParsedPage
 from pipelines.archive.lines import Exchange, ScanHeader, cached_seconds
-from pipelines.core.completeness import ListTraits
 from pipelines.core.key import key_fields
+from pipelines.core.proof import ListTraits
 from pipelines.extract.pages import Numbers, Page, PageRequest, Purpose
 
 MOST_CANDIDATES = 8

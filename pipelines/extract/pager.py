@@ -10,7 +10,7 @@ from math import ceil
 
 import numpy as np
 
-from pipelines.core.completeness import ListTraits
+from pipelines.core.proof import ListTraits
 from pipelines.extract.key import KeySearch
 from pipelines.extract.pages import (
     NextRequests,

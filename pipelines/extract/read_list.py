@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
-from pipelines.core.completeness import ListTraits, Method, Proof
+from pipelines.core.proof import ListTraits, Method, Proof
 from pipelines.extract.agreement import Agreement, CompleteRows
 from pipelines.extract.chain import Chain, read_chain
 from pipelines.extract.key import KeySearch

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipelines.core.completeness import Ranges
+from pipelines.core.proof import Ranges
 from pipelines.extract.pages import ROW, Page, RowArray, is_distinct
 
 # Pages whose rows are compared at a time, so that the rows of all pages are never in memory.

@@ -19,8 +19,8 @@ from pipelines.archive.envelope import CutPage, ParsedPage, empty_page
 from pipelines.archive.lines import STOP, Exchange, cached_seconds, encode_body
 from pipelines.archive.records import join_digests, parse_page
 from pipelines.archive.scan_file import OpenScan, SealedScan
-from pipelines.core.completeness import Completeness, Proof
 from pipelines.core.errors import ServiceError
+from pipelines.core.proof import Completeness, Proof
 from pipelines.core.text import counted
 from pipelines.extract.clocks import ServiceClock
 from pipelines.extract.key import PageReader

@@ -22,10 +22,10 @@ from pipelines.finance.doubt import of_another_version
 from pipelines.finance.inputs import read_inputs
 from pipelines.finance.reconcile.engine import Inputs, reconcile, replace_decisions
 from pipelines.metadata.tables import BooksRow, Close
-from pipelines.publish.catalog import comment, read_comments
-from pipelines.publish.enough_memory import with_enough_memory
-from pipelines.publish.stores import Stores
-from pipelines.publish.versions import change_versions, storage_error
+from pipelines.versions.catalog import comment, read_comments
+from pipelines.versions.change import change_versions, storage_error
+from pipelines.versions.enough_memory import with_enough_memory
+from pipelines.versions.stores import Stores
 from pipelines.warehouse.books import FORMAT, MAKE_AGAIN, Books, BooksFolder
 from pipelines.warehouse.memory_limit import is_memory_refused
 from pipelines.warehouse.version_files import Version
@@ -189,7 +189,7 @@ def _make(stores: Stores, *, again: bool) -> BooksResult:
     books, new = with_enough_memory(stores, write)
     memory.record(stores, books, new)
     stop.raise_if_requested()
-    folder.publish(books)
+    folder.link(books)
     _drop_older(stores, folder, books)
     return BooksResult(books, is_new=True)
 
@@ -215,7 +215,7 @@ def _write(
             reconcile(db, replace(inputs, may_grow=may_grow))
             new = memory.find_new(db)
             db.execute(CREATE_ABOUT, about)
-            comment(db, read_comments("pipelines.publish", "pipelines.finance"))
+            comment(db, read_comments("pipelines.versions", "pipelines.finance"))
         else:
             replace_decisions(db, inputs.decisions)
             new = memory.NewMemory([], [], memory.read_as_of(db))

@@ -21,9 +21,9 @@ from pipelines.finance.doubt import Doubt
 from pipelines.finance.reconciled import open_reconciled, read_age
 from pipelines.load.records import EXACT
 from pipelines.metadata.decisions import add_decision
-from pipelines.publish.export_table import list_tables
-from pipelines.publish.export_xlsx import write_workbook
-from pipelines.publish.stores import Stores
+from pipelines.versions.export_table import list_tables
+from pipelines.versions.export_xlsx import write_workbook
+from pipelines.versions.stores import Stores
 from pipelines.warehouse.duckdb_file import Row, fetch_rows
 
 UNKNOWN: Final = "unknown_partner"

@@ -31,8 +31,8 @@ from pipelines.finance.reconcile.close_copy import (
 from pipelines.finance.reconciled import open_books, open_reconciled
 from pipelines.finance.reports.text import format_amount
 from pipelines.metadata.tables import Close
-from pipelines.publish.stores import Stores
-from pipelines.publish.versions import change_versions, require_unchanged
+from pipelines.versions.change import change_versions, require_unchanged
+from pipelines.versions.stores import Stores
 from pipelines.warehouse.duckdb_file import Row, fetch_rows
 
 STATES: Final = """

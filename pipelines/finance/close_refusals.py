@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 import duckdb
 
-from pipelines.core.completeness import rests_on_one_reading
+from pipelines.core.proof import rests_on_one_reading
 from pipelines.core.text import counted
 from pipelines.finance.books import why_outdated
 from pipelines.finance.inputs import standing_closes
@@ -22,8 +22,8 @@ from pipelines.finance.reconcile.normalize import Sides
 from pipelines.finance.reconcile.roles import SIDES
 from pipelines.finance.reconciled import EVALUATED, create_rows, open_reconciled
 from pipelines.metadata.tables import Close
-from pipelines.publish.stores import Stores
-from pipelines.publish.versions import require_unchanged
+from pipelines.versions.change import require_unchanged
+from pipelines.versions.stores import Stores
 from pipelines.warehouse.duckdb_file import Row, fetch_rows
 from pipelines.warehouse.version_files import Version
 

@@ -14,7 +14,7 @@ from pipelines.finance.mapping import REMEDY, content_digest, mapping_of
 from pipelines.finance.reconcile.engine import Inputs
 from pipelines.metadata.decisions import break_decisions, decisions_of
 from pipelines.metadata.tables import Close
-from pipelines.publish.stores import Stores
+from pipelines.versions.stores import Stores
 from pipelines.warehouse.books import FORMAT
 
 # Grows where reconciliation concludes other things of the same rows: books are then made again.

@@ -19,7 +19,7 @@ from sqlalchemy.orm import Session
 from pipelines.core.errors import PartnerSyncError
 from pipelines.finance.reconcile.statements import MEMORY
 from pipelines.metadata.tables import BooksRow, BreakRow, CorrectionRow, VersionRow
-from pipelines.publish.stores import Stores
+from pipelines.versions.stores import Stores
 from pipelines.warehouse.books import Books
 from pipelines.warehouse.duckdb_file import Row, fetch_rows
 

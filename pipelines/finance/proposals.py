@@ -14,7 +14,7 @@ from pipelines.core.text import printable
 from pipelines.finance.mapping import Mapping, read_mapping
 from pipelines.finance.reconcile.propose import propose_roles
 from pipelines.finance.reconcile.roles import read_columns
-from pipelines.publish.stores import Stores
+from pipelines.versions.stores import Stores
 from pipelines.warehouse.duckdb_file import Row
 
 LONGEST_COMMENT: Final = 1_000

@@ -18,7 +18,7 @@ from pipelines.finance.doubt import Doubt
 from pipelines.finance.mapping import REMEDY, parse_mapping
 from pipelines.finance.reconcile.statements import RULES
 from pipelines.finance.reconcile.views import create_pair_view, create_row_views
-from pipelines.publish.stores import Stores
+from pipelines.versions.stores import Stores
 from pipelines.warehouse.books import BooksFolder
 from pipelines.warehouse.version_files import Version
 

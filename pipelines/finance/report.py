@@ -16,8 +16,8 @@ from pipelines.finance.reconciled import open_books, read_age, require_books
 from pipelines.finance.reports.queries import EARLIER, Figures, read_figures
 from pipelines.finance.reports.render import PastReport, render_index, render_report
 from pipelines.finance.reports.verdicts import judge as judge  # noqa: PLC0414 - for `report`
-from pipelines.publish.stores import Stores
-from pipelines.publish.version_scans import previous_versions
+from pipelines.versions.stores import Stores
+from pipelines.versions.version_scans import previous_versions
 from pipelines.warehouse.books import Books, BooksFolder
 from pipelines.warehouse.duckdb_file import DAMAGED
 from pipelines.warehouse.memory_limit import is_memory_refused

@@ -9,7 +9,7 @@ import duckdb
 from pipelines.core.errors import ConfigurationError
 from pipelines.core.text import printable
 from pipelines.finance.reconciled import create_rows, open_books
-from pipelines.publish.stores import Stores
+from pipelines.versions.stores import Stores
 from pipelines.warehouse.duckdb_file import Row
 
 # All rows of both sides, which books do not store, with the names of partners.

@@ -20,8 +20,8 @@ from pipelines.finance.reconcile.roles import find_roles
 from pipelines.finance.reconcile.spelled import round_number
 from pipelines.finance.reconciled import create_rows, open_reconciled
 from pipelines.load.records import EXACT, Number, UnusableRecord, read_record
-from pipelines.publish.raw_records import PageRow, ScanName, raw_records
-from pipelines.publish.stores import Stores
+from pipelines.versions.raw_records import PageRow, ScanName, raw_records
+from pipelines.versions.stores import Stores
 from pipelines.warehouse.duckdb_file import Row, fetch_rows
 from pipelines.warehouse.version_files import Version
 

@@ -1,6 +1,6 @@
 """What the rest of partner-sync sees of the service: one request, repeated until it is answered.
 
-Here: pages and objects, and what makes an answer unusable. Not here: credentials (signing), the
+Here: pages and objects, and what makes an answer unusable. Not here: signatures (credentials), the
 network (transport), what an answer means and what is repeated (retry).
 """
 
@@ -20,11 +20,11 @@ from pipelines.archive.records import parse_page
 from pipelines.core import errors
 from pipelines.core.text import printable
 from pipelines.http import retry
+from pipelines.http.credentials import SigningTransport, Token
 from pipelines.http.page_size import refuses_page_size, size_refused, stream_at
 from pipelines.http.retry import Attempt
-from pipelines.http.signing import SigningTransport, Token
 from pipelines.rate_limit.headers import read_date
-from pipelines.rate_limit.pause import MustWait
+from pipelines.rate_limit.known_pause import MustWait
 
 __all__ = ["Attempt", "ServiceClient"]
 

@@ -24,8 +24,8 @@ from pipelines.core.text import Redactor, printable
 from pipelines.http.certificates import certificate_problem, trusted
 from pipelines.http.proxies import proxy_for
 from pipelines.http.retry import MAY_PAUSE, Attempt, wait_seconds
+from pipelines.rate_limit.known_pause import MustWait
 from pipelines.rate_limit.limiter import RateLimiter
-from pipelines.rate_limit.pause import MustWait
 
 # Decompressed. A page of 500 records of 128 KiB is as large.
 MAX_BODY = 64 * 2**20

@@ -1,7 +1,7 @@
 """Loads one sealed scan into the tables of a version that is being built.
 
 Here: the order of a load: read, decide types, compare, ask the guards, write. Not here: which scans
-are loaded into which version (`pipelines/publish/build.py`).
+are loaded into which version (`pipelines/versions/build.py`).
 """
 
 import gc

@@ -18,8 +18,8 @@ from pipelines.archive.lines import Exchange
 from pipelines.archive.records import Digests, join_digests
 from pipelines.archive.scan_file import SealedScan
 from pipelines.core import stop
-from pipelines.core.completeness import Ranges
 from pipelines.core.key import key_fields
+from pipelines.core.proof import Ranges
 from pipelines.load.decode import Batch, ExtraValues, TableRows, add_to_extras
 from pipelines.load.paths import FieldPath
 from pipelines.load.place import Place

@@ -13,8 +13,8 @@ from msgspec.structs import asdict
 from pipelines.archive.lines import Exchange
 from pipelines.archive.scan_file import SealedScan
 from pipelines.core import stop
-from pipelines.core.completeness import Ranges
 from pipelines.core.finding import Finding
+from pipelines.core.proof import Ranges
 from pipelines.core.text import quote_identifier
 
 CREATE_LOADS = """

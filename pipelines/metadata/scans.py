@@ -10,7 +10,7 @@ import msgspec
 from sqlalchemy import ScalarResult, and_, exists, func, or_, select
 from sqlalchemy.orm import Session, aliased
 
-from pipelines.core.completeness import Completeness, ListTraits
+from pipelines.core.proof import Completeness, ListTraits
 from pipelines.metadata.runs import is_running
 from pipelines.metadata.tables import Run, Scan
 

@@ -20,8 +20,8 @@ from pipelines.core.errors import Postponed, StorageFailed
 from pipelines.metadata.engine import Metadata, this_process
 from pipelines.metadata.tables import RateLimitActor
 from pipelines.rate_limit import actor_state
+from pipelines.rate_limit.known_pause import MustWait, pause_of
 from pipelines.rate_limit.learner import KEPT_SECONDS, Learner
-from pipelines.rate_limit.pause import MustWait, pause_of
 from pipelines.rate_limit.policy import LEAD, MARGIN, next_moment
 from pipelines.rate_limit.rows import (
     ACTORS,

@@ -118,7 +118,7 @@ class BooksFolder:
         finally:
             _remove_all(part)
 
-    def publish(self, books: Books) -> None:
+    def link(self, books: Books) -> None:
         """Point the symlink to books. Raises StorageFailed."""
         self._link.move(str(books.path.relative_to(self._home.root)), RECONCILE)
 

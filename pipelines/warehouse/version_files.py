@@ -123,7 +123,7 @@ class Warehouse:
             durable_rename(part, version.path)
         return version
 
-    def publish(self, version: Version) -> None:
+    def link(self, version: Version) -> None:
         """Point the symlink to a version. Raises PartnerSyncError."""
         target = version.file().relative_to(self.home.root)
         self._link.move(str(target), BUILD)

@@ -1,7 +1,7 @@
 """Books with breaks in two currencies, of partners with names that a terminal must not get."""
 
-from tests.publish.homes import DAY, Record, Stores, home_of
 from tests.reconcile.books import FIRST, bill, line, publish, used
+from tests.versions.homes import DAY, Record, Stores, home_of
 
 EVIL = "Evil\x1b[2J\u202e Ltd"
 ESCAPED = r"Evil\x1b[2J\u202e Ltd"

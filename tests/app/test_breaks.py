@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from pipelines.app.nightly import build
+from pipelines.app.nightly import build_with_books
 from pipelines.core.errors import ConfigurationError, PartnerSyncError
 from pipelines.finance.breaks import (
     BreakDecision,
@@ -23,8 +23,8 @@ from pipelines.metadata.decisions import break_decisions
 from pipelines.warehouse.duckdb_file import Row
 from tests.app.conftest import BILLS, BREAKS, ESCAPED, EVIL
 from tests.cli.conftest import Cli
-from tests.publish.homes import Reading, Stores, read
 from tests.reconcile.books import bill, line, publish
+from tests.versions.homes import Reading, Stores, read
 
 LONG, W, Y, MISSING, U = BREAKS
 RESOLVE = BreakDecision("resolve", "seen")
@@ -125,7 +125,7 @@ def test_without_breaks_it_says_why(stores: Stores) -> None:
     with pytest.raises(PartnerSyncError, match="Nothing is published yet"):
         subjects(stores)
     read(stores, Reading([{"id": "u", "amount": "1.10"}]))
-    build(stores)
+    build_with_books(stores)
     with pytest.raises(ConfigurationError, match=r"no breaks of reconciliation. Nothing is mapped"):
         subjects(stores)
     with pytest.raises(ConfigurationError, match="`partner-sync mapping propose`"):

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from pipelines.app.catalog import common_type, write_catalog
 from pipelines.core.errors import ConfigurationError, StorageFailed
 from tests.cli.conftest import Cli
-from tests.publish.homes import Reading, Stores, read
 from tests.reconcile.books import FIRST, bill, line, partners, publish, used
+from tests.versions.homes import Reading, Stores, read
 
 SUM = """
 SELECT usage._home, sum(usage.amount), count(*)

@@ -9,7 +9,7 @@ from pipelines.finance.breaks import read_decisions
 from pipelines.finance.decisions_file import says
 from tests.app.conftest import BREAKS
 from tests.app.test_breaks import Cells, filled, listed
-from tests.publish.homes import Stores
+from tests.versions.homes import Stores
 
 LONG, W, *_OTHERS = BREAKS
 OFFICES = [("utf-8", ","), ("utf-8-sig", ";"), ("cp1252", ";"), ("utf-16", "\t")]

@@ -20,9 +20,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipelines.app.export import export_tables
-from pipelines.app.nightly import build
+from pipelines.app.nightly import build_with_books
 from pipelines.core.errors import ConfigurationError, PartnerSyncError, StorageFailed
-from tests.publish.homes import OpenHome, Reading, Stores, read
+from tests.versions.homes import OpenHome, Reading, Stores, read
 from tests.warehouse.versions import full_disk
 
 TEXTS: tuple[str | None, ...] = (
@@ -56,7 +56,7 @@ RECORDS = [
 def publish_odd(stores: Stores) -> None:
     """Publish the rows of RECORDS in acme/usage."""
     read(stores, Reading(RECORDS, page_size=100))
-    build(stores)
+    build_with_books(stores)
 
 
 # Equal for DuckDB or a database, which compare without case, once they are names of columns.
@@ -69,7 +69,7 @@ def publish_equal_names(stores: Stores) -> None:
     """Publish one row of acme/usage whose fields have these names."""
     fields = {name: f"value {at}" for at, name in enumerate(EQUAL_NAMES)}
     read(stores, Reading([{"id": "r", **fields, "a": {"b": "in", "": "it"}}]))
-    build(stores)
+    build_with_books(stores)
 
 
 Export = Callable[..., list[dict[str, Any]]]

@@ -12,8 +12,8 @@ from sqlalchemy import make_url
 from pipelines.app.export import FORMATS
 from pipelines.app.export_sql import target_table
 from pipelines.core.errors import StorageFailed
-from pipelines.publish.export_table import ExportTable, list_tables
-from pipelines.publish.export_xlsx import cell_of, write_workbook
+from pipelines.versions.export_table import ExportTable, list_tables
+from pipelines.versions.export_xlsx import cell_of, write_workbook
 
 
 @pytest.fixture

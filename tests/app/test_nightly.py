@@ -6,15 +6,15 @@ from pathlib import Path
 import pytest
 
 from pipelines.app.maintenance import rollback
-from pipelines.app.nightly import build, publish
+from pipelines.app.nightly import build_with_books, publish
 from pipelines.app.results import SyncResult
 from pipelines.core.errors import ExitCode
 from pipelines.core.files import write_durably
 from pipelines.finance import memory
 from pipelines.finance.books import make_books
 from tests.checks.channel import Channel
-from tests.publish.homes import Reading, Stores, read
 from tests.reconcile.books import MAPPING, bill, decide, line, partners, used
+from tests.versions.homes import Reading, Stores, read
 
 BREAKS = "SELECT break_id FROM reconciliation.breaks ORDER BY ALL"
 
@@ -143,7 +143,7 @@ def test_early_versions_take_no_place_of_those_that_a_rollback_needs(
     for early in (False, False, True, True, False):
         ids.append(f"w{len(ids)}")
         read(stores, Reading([used(each) for each in ids], "usage"))
-        number = build(stores, early=early).version
+        number = build_with_books(stores, early=early).version
         assert number
         kept = [version.number for version in stores.warehouse.versions()]
         assert kept[-1] == number.number

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from pipelines.app.nightly import build
+from pipelines.app.nightly import build_with_books
 from pipelines.app.trace import trace
 from pipelines.core.errors import ConfigurationError
-from tests.publish.homes import Reading, Record, Stores, read, usage
+from tests.versions.homes import Reading, Record, Stores, read, usage
 
 
 def traced(stores: Stores, key: str) -> dict[str, Any]:
@@ -21,7 +21,7 @@ def traced(stores: Stores, key: str) -> dict[str, Any]:
 def load(stores: Stores, *rows: Record) -> str:
     """Read and publish a list of 20 other rows and these; return the scan."""
     scan_id = read(stores, Reading([*usage(*range(20)), *rows], page_size=6))
-    build(stores)
+    build_with_books(stores)
     return scan_id
 
 
@@ -67,7 +67,7 @@ def test_values_sent_again_in_other_bytes_are_proven_by_the_later_scan(stores: S
 
 def test_equal_records_without_a_primary_key_are_proven(stores: Stores) -> None:
     read(stores, Reading([{"n": 1}, {"n": 1}], key=None))
-    build(stores)
+    build_with_books(stores)
     for (key,) in stores.rows("SELECT _key FROM current.usage"):
         (found,) = traced(stores, key)["versions"]
         assert found["proven"], found["message"]

@@ -13,12 +13,12 @@ from pipelines.core.files import write_durably
 from pipelines.finance.breaks import BreakFilter, read_breaks
 from pipelines.finance.mapping import BillingRoles, Mapping
 from pipelines.finance.trace_figure import RawAmounts, trace_break, trace_month
-from pipelines.publish.prune import prune
+from pipelines.versions.prune import prune
 from tests.app.conftest import ESCAPED, EVIL, MANY_DIGITS, USAGE
 from tests.cli.conftest import Cli
-from tests.publish.homes import Stores
-from tests.publish.named import erase
 from tests.reconcile.books import FIRST, MAPPING, bill, line, publish, used
+from tests.versions.homes import Stores
+from tests.versions.named import erase
 
 MONTH = "2026-09"
 SUMMARY = """

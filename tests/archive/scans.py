@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pipelines.archive.lines import Exchange, ScanHeader, encode_body
 from pipelines.archive.scan_file import OpenScan
-from pipelines.core.completeness import Completeness, ListTraits, Method, Ranges
+from pipelines.core.proof import Completeness, ListTraits, Method, Ranges
 
 START = datetime(2026, 10, 1, 23, 59, 58, 5, tzinfo=UTC)
 HEADER = ScanHeader(

@@ -8,8 +8,8 @@ import pytest
 from pipelines.archive import lines, scan_file
 from pipelines.archive.lines import Exchange, ScanHeader
 from pipelines.archive.scan_file import OpenScan, SealedScan
-from pipelines.core.completeness import Completeness
 from pipelines.core.errors import NewerFormat
+from pipelines.core.proof import Completeness
 from tests.archive.scans import HEADER, exchange, page, proof, written
 
 

@@ -15,8 +15,8 @@ from playwright.sync_api import Browser, Page, ViewportSize, expect
 
 from pipelines.finance.report import read_published, write_report
 from tests.browser.operator import open_chromium
-from tests.publish.homes import OpenHome, Record, Stores
 from tests.reconcile.books import bill, line, publish, used
+from tests.versions.homes import OpenHome, Record, Stores
 
 PICTURES = {(1300, "light"): "report", (390, "dark"): "report-phone"}
 A4: ViewportSize = {"width": 702, "height": 1039}  # px, without margins

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pipelines.app.nightly import build
+from pipelines.app.nightly import build_with_books
 from pipelines.checks.catalogue import CHECKS, CheckResult, State, evaluate
 from pipelines.checks.context import CheckContext
 from pipelines.checks.published import ListName, read_published
@@ -17,9 +17,9 @@ from pipelines.metadata.engine import this_process
 from pipelines.metadata.runs import KILLED, Outcome
 from pipelines.metadata.scans import ScanStatus
 from pipelines.metadata.tables import Run
-from tests.publish.homes import DAY, OpenHome, Reading, Stores, add_run, list_state, read, usage
-from tests.publish.named import roll_back
 from tests.reconcile.books import FIRST, bill, line, partners, publish, used
+from tests.versions.homes import DAY, OpenHome, Reading, Stores, add_run, list_state, read, usage
+from tests.versions.named import roll_back
 from tests.warehouse.versions import full_disk
 
 Arrange = Callable[[Stores], object]
@@ -60,7 +60,7 @@ def coded(stores: Stores, state: State) -> set[str]:
 def publishing(records: Sequence[Any], *, complete: bool = True) -> Arrange:
     def publish(stores: Stores) -> None:
         read(stores, Reading(records, complete=complete))
-        build(stores)
+        build_with_books(stores)
 
     return publish
 
@@ -97,7 +97,7 @@ def set_back(stores: Stores) -> None:
 def read_in_part(stores: Stores) -> None:
     for _day in range(2):
         read(stores, Reading(ALL, complete=False))
-    build(stores)
+    build_with_books(stores)
 
 
 def unlink(stores: Stores) -> None:
@@ -206,7 +206,7 @@ def test_each_list_and_connection_is_asked_for_itself(published: Stores) -> None
 def test_published_lists_of_a_connection_that_was_removed_are_found(published: Stores) -> None:
     for reading in (Reading(ALL, stream="billing"), Reading(ALL), Reading(ALL, complete=False)):
         read(published, replace(reading, connection="zen"))
-    build(published)
+    build_with_books(published)
     (finding,) = found_by("list_not_read", published)
     assert (finding.connection, finding.severity) == ("zen", Severity.WARNING)
     assert "`zen` no longer reads billing, usage. The last scan ended at 2026-11-03 02:01" in (
@@ -268,10 +268,10 @@ def test_a_scan_whose_build_failed_waits_without_grace(published: Stores) -> Non
     published.clock.now += timedelta(seconds=1)
     base = published.warehouse.versions()[0].file().stat().st_size
     with full_disk(largest_file=base), pytest.raises(PartnerSyncError, match="cannot be built"):
-        build(published)
+        build_with_books(published)
     states.append(state())
     read(published, Reading(ALL, connection="zen"))  # for which a build is to be expected
-    build(published)
+    build_with_books(published)
     states.append(state())
     assert states == [State.PASSED, State.FAILED, State.PASSED]
 

@@ -14,8 +14,8 @@ from pipelines.finance.report import read_published
 from pipelines.metadata.findings import record_findings
 from pipelines.metadata.tables import Notification
 from tests.checks.channel import SECRET, Channel
-from tests.publish.homes import MovedClock, Stores
 from tests.reconcile.books import FIRST, bill, line, partners, publish, used
+from tests.versions.homes import MovedClock, Stores
 
 HOUR = timedelta(hours=1)
 

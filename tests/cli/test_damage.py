@@ -16,9 +16,9 @@ from pipelines.core.errors import ExitCode
 from tests.cli.commands import ARGUMENTS, ON_A_HOME
 from tests.cli.conftest import Cli
 from tests.homes import rows
-from tests.publish.homes import Stores, goes_on_from
 from tests.reconcile.books import publish
 from tests.reconcile.months import USAGE, publish_closed
+from tests.versions.homes import Stores, goes_on_from
 
 Damage = Callable[[Path], object]
 Find = Callable[[Home], Path]
@@ -190,7 +190,7 @@ def test_a_damaged_version_is_a_message_in_every_command(how: Damage, home: Home
 
 @pytest.mark.parametrize("how", [marked(each) for each in DAMAGES if each is not empty])
 def test_a_damaged_metadata_database_is_a_message_in_every_command(how: Damage, home: Home) -> None:
-    """Of an empty one, which becomes a new one, tests/publish/test_prune.py has what follows."""
+    """Of an empty one, which becomes a new one, tests/versions/test_prune.py has what follows."""
     for command, copy in copies(home, ON_A_HOME - SERVICE):
         file = damage(copy, metadata, how)
         result = run(copy, command)

@@ -8,7 +8,7 @@ from random import Random
 
 import numpy as np
 
-from pipelines.core.completeness import ListTraits, Proof, Ranges
+from pipelines.core.proof import ListTraits, Proof, Ranges
 from pipelines.extract.pages import NextRequests, Page, ReadingEnded
 from pipelines.extract.read_list import read_list
 

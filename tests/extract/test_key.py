@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from pipelines.archive.records import parse_page
-from pipelines.core.completeness import ListTraits, Method, Proof
+from pipelines.core.proof import ListTraits, Method, Proof
 from pipelines.extract.key import PageReader
 from pipelines.extract.pages import NextRequests, Page
 from tests.archive.scans import HEADER, exchange, page

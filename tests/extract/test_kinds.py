@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from pipelines.core.completeness import ListTraits, Method
+from pipelines.core.proof import ListTraits, Method
 from pipelines.extract.pages import Page
 from tests.effort import EFFORT
 from tests.extract.kinds import KINDS

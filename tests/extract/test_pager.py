@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipelines.core.completeness import ListTraits
+from pipelines.core.proof import ListTraits
 from pipelines.extract.key import KeySearch
 from pipelines.extract.pager import Pager
 from pipelines.extract.pages import ReadingEnded

@@ -17,8 +17,8 @@ from msgspec.structs import replace
 from pipelines.archive.lines import ScanHeader
 from pipelines.archive.records import join_digests
 from pipelines.archive.scan_file import OpenScan, SealedScan
-from pipelines.core.completeness import ListTraits
 from pipelines.core.errors import ServiceError
+from pipelines.core.proof import ListTraits
 from pipelines.extract.pages import ALGORITHM_VERSION
 from pipelines.extract.scan import read_scan
 from pipelines.rate_limit.limiter import Slot

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from pipelines.app.checkup import run_checks
 from pipelines.app.maintenance import rollback, verify_files
-from pipelines.app.nightly import build, rebuild
+from pipelines.app.nightly import build_with_books, rebuild_with_books
 from pipelines.cli.main import program
 from pipelines.core.errors import (
     ConfigurationError,
@@ -26,8 +26,8 @@ from pipelines.finance.sql import answer
 from pipelines.metadata.tables import BreakRow
 from pipelines.warehouse.books import Books, BooksFolder
 from tests.cli.conftest import Cli
-from tests.publish.homes import Stores
 from tests.reconcile.books import bill, decide, home_with, line, publish, used
+from tests.versions.homes import Stores
 
 BREAKS = """
 SELECT subject, state, owner, first_seen, gone_at, returned_at, difference
@@ -110,7 +110,7 @@ def test_a_rollback_undoes_what_later_versions_remember(stores: Stores) -> None:
     with stores.metadata.transaction() as session:
         undone = [row.undone_at is not None for row in session.query(BreakRow)]
     assert undone == [False, True]
-    rebuild(stores)
+    rebuild_with_books(stores)
     assert stores.rows(BREAKS) == first
     bill_at(stores, "5.00")
     bill_at(stores, "5.01")
@@ -177,7 +177,7 @@ def test_books_that_cannot_be_made_leave_the_last_ones_and_say_so(
     cli = Cli(stores.home)
     before = published(stores)
     with monkeypatch.context() as patched:
-        patched.setattr(BooksFolder, "publish", refuse)
+        patched.setattr(BooksFolder, "link", refuse)
         bill_at(stores, "5.02")
         assert stores.warehouse.require_published().number == 2
     assert published(stores) == before
@@ -189,7 +189,7 @@ def test_books_that_cannot_be_made_leave_the_last_ones_and_say_so(
     assert "The books are of version 1, and analysts see version 2." in said
     assert "They were made at" in said
     assert "The books are of version 1" in " ".join(cli("report", code=3).output.split())
-    build(stores)  # which finds no scan, but makes the books
+    build_with_books(stores)  # which finds no scan, but makes the books
     assert published(stores).version == 2
     assert stores.rows(BREAKS)[0][-1] == Decimal("0.02")
     assert "books_outdated" not in codes(stores)

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from pipelines.archive.scan_file import OpenScan, SealedScan
 from pipelines.config.settings import Stream
-from pipelines.core.completeness import ListTraits, Ranges
+from pipelines.core.proof import ListTraits, Ranges
 from pipelines.load.load import LoadResult, create_tables, load_scan
 from tests.archive.scans import HEADER, exchange, page, proof
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from pipelines.app.nightly import build
+from pipelines.app.nightly import build_with_books
 from pipelines.app.session import open_session
 from pipelines.config.home import Home
 from pipelines.core.errors import ConfigurationError, ExitCode, StorageFailed
@@ -100,7 +100,7 @@ def test_a_second_home_in_one_database_is_refused_and_marks_nothing(
     assert not list(two.archive.iterdir())
     assert not two.link.exists()
     with open_session(one) as session:
-        assert not build(session).is_new
+        assert not build_with_books(session).is_new
         with session.metadata.transaction() as db:
             assert {scan.status for scan in db.query(Scan)} == {"sealed"}
             db.execute(text("CREATE SCHEMA second"))
@@ -112,7 +112,7 @@ def test_a_second_home_in_one_database_is_refused_and_marks_nothing(
         pass
     moved = one.root.rename(tmp_path / "moved")
     with open_session(Home(moved)) as session:
-        assert not build(session).is_new
+        assert not build_with_books(session).is_new
     own = f"{server_url}&options=-csearch_path%3Dsecond"
     two.settings_file.write_text(f'metadata_url = "{own}"\n')
     assert sync_once(two).exit_code == ExitCode.DONE

@@ -5,7 +5,7 @@ from datetime import date
 import msgspec
 from sqlalchemy.orm import Session
 
-from pipelines.core.completeness import ListTraits
+from pipelines.core.proof import ListTraits
 from pipelines.metadata.runs import Outcome
 from pipelines.metadata.scans import (
     ScanStatus,

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 from pipelines.core.clock import Clock
 from pipelines.metadata.engine import Metadata
+from pipelines.rate_limit.known_pause import Pause
 from pipelines.rate_limit.limiter import LimitOptions, RateLimiter, Slot
-from pipelines.rate_limit.pause import Pause
 
 EPOCH = 1_790_000_000.0  # Unix seconds at which a simulation begins
 WINDOW, TOO_MANY = 1.0, 429

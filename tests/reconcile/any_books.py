@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from tests.publish.homes import Record
+from tests.versions.homes import Record
 
 ZONE = ZoneInfo("America/Sao_Paulo")
 MONTHS = ("2026-07", "2026-08", "2026-09")

@@ -5,11 +5,11 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
-from pipelines.app.nightly import build
+from pipelines.app.nightly import build_with_books
 from pipelines.core.files import write_durably
 from pipelines.metadata.decisions import add_decision
 from pipelines.metadata.tables import Decision
-from tests.publish.homes import Reading, Record, Stores, home_of, read
+from tests.versions.homes import Reading, Record, Stores, home_of, read
 
 MAPPING = """
 [partners]
@@ -118,7 +118,7 @@ def publish(
     write_durably(stores.home.mapping_file, mapping.encode())
     for stream, records in lists.items():
         read(stores, Reading(records, stream, complete=complete, page_size=50))
-    build(stores)
+    build_with_books(stores)
 
 
 def home_with(usage: list[Record], billing: list[Record], names: Iterable[str] = (FIRST,)) -> Any:

@@ -3,10 +3,10 @@
 from datetime import date
 from typing import Any
 
-from pipelines.app.nightly import build
+from pipelines.app.nightly import build_with_books
 from pipelines.finance.close import close_month
-from tests.publish.homes import Stores, goes_on_from
 from tests.reconcile.books import FIRST, MAPPING, bill, line, partners, publish, used
+from tests.versions.homes import Stores, goes_on_from
 
 Signing = tuple[date, str, str, str]
 SEPTEMBER, OCTOBER = date(2026, 9, 1), date(2026, 10, 1)
@@ -40,7 +40,7 @@ def signing(month: date = SEPTEMBER, preparer: str = "ann", reviewer: str = "bob
 
 def close(stores: Stores, month: date = SEPTEMBER) -> None:
     close_month(stores, *signing(month))
-    build(stores)
+    build_with_books(stores)
 
 
 def restate(stores: Stores, u: str, w: str, **lists: Any) -> None:

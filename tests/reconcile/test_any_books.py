@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from tests.effort import EFFORT
-from tests.publish.homes import Stores
 from tests.reconcile.any_books import CHANGES, Books, Odd, Spelling, balanced, make_odd
 from tests.reconcile.any_model import Model, MonthModel, said
 from tests.reconcile.books import MAPPING, publish
+from tests.versions.homes import Stores
 
 BY_USAGE = f'time_zone = "America/Sao_Paulo"\n{MAPPING}'.replace(
     'counted_statuses = ["paid"]', 'counted_statuses = ["paid"]\nother_statuses = ["void", "draft"]'

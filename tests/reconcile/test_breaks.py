@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from pipelines.app.nightly import build, rebuild
+from pipelines.app.nightly import build_with_books, rebuild_with_books
 from pipelines.core.files import write_durably
 from pipelines.finance.books import make_books
 from pipelines.finance.reconcile import engine
 from pipelines.finance.reconcile.statements import Statement, read_statement
-from tests.publish.homes import Reading, Stores, read
-from tests.publish.named import erase
 from tests.reconcile.books import MAPPING, bill, decide, home_with, line, publish, used
+from tests.versions.homes import Reading, Stores, read
+from tests.versions.named import erase
 
 BILLS = [bill("b", line("u", "5.01"))]
 NOT_EVALUATED = "SELECT rule, reason FROM reconciliation.rules WHERE NOT evaluated"
@@ -59,7 +59,7 @@ def test_a_break_is_decided_about_and_gone_and_back(stores: Stores) -> None:
     gone = ("resolved", "bob", "evidence")
     assert breaks(stores) == [assigned, resolved, assigned, assigned, gone]
     remembered = breaks(stores, "break_id, state, first_seen, gone_at, difference")
-    rebuild(stores)
+    rebuild_with_books(stores)
     assert breaks(stores, "break_id, state, first_seen, gone_at, difference") == remembered
     bill_all()  # a decision holds while the difference is the same, unless the break was gone
     assert breaks(stores) == [assigned, resolved, assigned, resolved, assigned]
@@ -70,7 +70,7 @@ def test_a_rebuild_with_a_newer_scan_knows_since_when_there_is_a_break(stores: S
     publish(stores, usage=[used("u"), used("v")])
     known = breaks(stores, "break_id, first_seen")
     read(stores, Reading([used("u"), used("v", "7.00")]))
-    rebuild(stores)
+    rebuild_with_books(stores)
     assert breaks(stores, "break_id, first_seen") == known
     assert breaks(stores, "used_amount") == [(5,), (7,)]
 
@@ -106,7 +106,7 @@ def test_a_list_is_not_old_as_those_of_another_connection_are_newer(stores: Stor
     publish(stores, usage=[used("u")], billing=bills)
     stores.clock.now += timedelta(days=5)
     read(stores, Reading([used("u")], connection="another"))
-    build(stores)
+    build_with_books(stores)
     found = [each for each in breaks(stores, "rule, uncertain") if each[0] == "not_used"]
     assert found == [("not_used", None)]
 
@@ -138,7 +138,7 @@ def test_without_a_mapping_the_rows_are_published_all_the_same(stores: Stores) -
         tables = stores.rows("SHOW TABLES FROM books.reconciliation")
         assert tables == [("basis",), ("lists",), ("rules",)]
     write_durably(file, MAPPING.encode())
-    build(stores)
+    build_with_books(stores)
     assert breaks(stores) == [("open", None, None)]
 
 
@@ -250,7 +250,7 @@ def test_a_decision_ends_when_a_break_has_other_rows(stores: Stores) -> None:
     publish(stores, billing=[bill("b", line("u")), bill("c", line("u"))])
     ((break_id,),) = stores.rows(f"SELECT break_id FROM {TWICE}")
     decide(stores, "break_resolve", break_id)
-    build(stores)
+    build_with_books(stores)
     (known,) = stores.rows(f"SELECT {columns} FROM {TWICE}")
     assert known == ("billed_twice", "resolved", "5.00", 1)
     publish(stores, billing=[bill("b", line("u")), bill("c", line("u", "2.00"), line("u", "3.00"))])

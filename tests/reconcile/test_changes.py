@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.publish.homes import Reading, Record, Stores, read
 from tests.reconcile.books import FIRST, bill, line, partners, publish, used
+from tests.versions.homes import Reading, Record, Stores, read
 
 FOUND = """
 SELECT side, id, partner, strftime(month, '%Y-%m'), currency, amount_before, amount_after,

@@ -8,8 +8,8 @@ import pytest
 from pipelines.core.errors import ConfigurationError
 from pipelines.finance.close import close_month
 from pipelines.metadata.scans import settle_scans
-from tests.publish.homes import Stores
 from tests.reconcile.books import FIRST, bill, line, partners, publish, used
+from tests.versions.homes import Stores
 
 NOVEMBER = date(2026, 11, 1)
 BILLED = used("u", day="2026-11-02")

@@ -10,9 +10,9 @@ from pipelines.core.errors import StorageFailed
 from pipelines.finance.close import close_month, list_closes
 from pipelines.metadata.tables import Close
 from tests.cli.conftest import Cli
-from tests.publish.homes import DAY, Stores
 from tests.reconcile.books import publish
 from tests.reconcile.months import BILLS, TERMS, signing
+from tests.versions.homes import DAY, Stores
 
 
 @pytest.mark.long

@@ -16,8 +16,8 @@ from pipelines.finance.report import read_published
 from pipelines.finance.reports.render import render_report
 from pipelines.metadata.tables import Notification
 from tests.cli.conftest import Cli
-from tests.publish.homes import Stores
 from tests.reconcile.books import FIRST, MAPPING, bill, line, partners, publish, used
+from tests.versions.homes import Stores
 
 BY_MONTH = MAPPING.replace('line_usage = "lines[].usage"\n', "")
 NOT_RECORDED = MAPPING.replace('recorded = "recorded"\n', "")

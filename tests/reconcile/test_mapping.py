@@ -4,13 +4,13 @@ from decimal import Decimal
 
 import pytest
 
-from pipelines.app.nightly import build
+from pipelines.app.nightly import build_with_books
 from pipelines.core.errors import ConfigurationError, PartnerSyncError
 from pipelines.finance.mapping import Mapping, read_mapping
 from pipelines.finance.proposals import accept, propose
 from tests.cli.conftest import Cli
-from tests.publish.homes import Reading, Stores, home_of, read
 from tests.reconcile.made_up import Lists, usual
+from tests.versions.homes import Reading, Stores, home_of, read
 
 OWN = """
 time_zone = "Europe/Berlin"
@@ -31,7 +31,7 @@ def publish(stores: Stores, lists: Lists) -> None:
         name, value = next(iter(records[0].items()))
         key = name if isinstance(value, str) else None
         read(stores, Reading(records, stream, page_size=100, key=key))
-    build(stores)
+    build_with_books(stores)
 
 
 def publish_usual(stores: Stores) -> None:

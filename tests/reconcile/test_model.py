@@ -11,11 +11,11 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from pipelines.app.nightly import build
+from pipelines.app.nightly import build_with_books
 from pipelines.core.files import write_durably
 from tests.effort import EFFORT
-from tests.publish.homes import Reading, Record, Stores, read
 from tests.reconcile.books import MAPPING, bill, line, partners, used
+from tests.versions.homes import Reading, Record, Stores, read
 
 NAMES = ("a", "b")
 KINDS = {"usage": ("rated", "restated"), "billing": ("billed", "adjusted")}  # first, and again
@@ -117,7 +117,7 @@ def check(folder: Path, lists: Mapping[str, Sequence[Books]]) -> None:
                 stores, Reading([each.record(stream, name) for name, each in books.items()], stream)
             )
             times[stream].append(stores.clock.now + timedelta(minutes=1))
-    build(stores)
+    build_with_books(stores)
     assert stores.rows("SELECT rule, reason FROM reconciliation.rules WHERE NOT evaluated") == []
     columns = ", ".join(f"100 * {name}" for name in (*MOVEMENTS, "closing"))
     found = stores.rows(

@@ -10,8 +10,8 @@ from pipelines.finance.currencies import read_code
 from pipelines.finance.report import read_published
 from pipelines.finance.reports.render import render_report
 from tests.cli.conftest import Cli
-from tests.publish.homes import Record, Stores, home_of
 from tests.reconcile.books import FIRST, MAPPING, bill, line, partners, publish, used
+from tests.versions.homes import Record, Stores, home_of
 
 FACTORS = {"EUR": 2, "JPY": 0, "KWD": 3, "CLF": 4, "XXX": 2}  # of the last one nobody knows
 NO_BREAKS = "SELECT rule, cause, subject FROM reconciliation.breaks WHERE rule <> 'unknown_partner'"

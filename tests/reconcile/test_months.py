@@ -14,14 +14,12 @@ import pytest
 
 from pipelines.app.checkup import run_checks
 from pipelines.app.maintenance import verify_files
-from pipelines.app.nightly import build, rebuild
+from pipelines.app.nightly import build_with_books, rebuild_with_books
 from pipelines.app.session import AppSession
 from pipelines.core.errors import ConfigurationError
 from pipelines.core.files import write_durably
 from pipelines.core.finding import Finding
 from pipelines.finance.close import close_month, list_closes, reopen_month
-from tests.publish.homes import Stores
-from tests.publish.named import erase
 from tests.reconcile.books import FIRST, MAPPING, bill, decide, line, partners, publish, used
 from tests.reconcile.months import (
     BILLS,
@@ -37,6 +35,8 @@ from tests.reconcile.months import (
     signing,
 )
 from tests.reports.conftest import page_text
+from tests.versions.homes import Stores
+from tests.versions.named import erase
 
 STATES = """
 SELECT strftime(month, '%m'), number, state, changed_records, net_difference
@@ -59,7 +59,7 @@ def add_beta(stores: Stores) -> None:
 
 
 def map_otherwise(stores: Stores) -> None:
-    build(stores)
+    build_with_books(stores)
     write_durably(stores.home.mapping_file, MAPPING.encode())
 
 
@@ -160,7 +160,7 @@ def test_what_changes_after_the_close_is_posted_once(closed: Stores) -> None:
     changed = TERMS.replace('amount = "amount"', 'amount = "quantity"', 1)
     write_durably(closed.home.mapping_file, changed.encode())
     posted, states = closed.rows(POSTED), closed.rows(STATES)
-    rebuild(closed)
+    rebuild_with_books(closed)
     assert closed.rows("SELECT sum(used_amount)::INTEGER FROM reconciliation.summary") == [(4,)]
     assert (closed.rows(POSTED), closed.rows(STATES)) == (posted, states)
 
@@ -195,7 +195,7 @@ def test_a_reopened_month_takes_its_postings_back(closed: Stores) -> None:
         reopen_month(closed, OCTOBER, "cid", "new invoice")
     reopen_month(closed, SEPTEMBER, "cid", "new invoice")
     assert changed_months(closed) == ()
-    build(closed)
+    build_with_books(closed)
     assert closed.rows(STATES) == [("09", 1, "reopened", 0, None)]
     assert [row[5] for row in closed.rows(POSTED)] == ["1.00", "-1.00"]
     close_month(closed, *signing())

@@ -5,12 +5,10 @@ from collections.abc import Callable
 import duckdb
 import pytest
 
-from pipelines.app.nightly import build, rebuild
+from pipelines.app.nightly import build_with_books, rebuild_with_books
 from pipelines.core.errors import ConfigurationError
 from pipelines.core.files import write_durably
 from pipelines.finance.close import close_month, reopen_month
-from tests.publish.homes import Stores, goes_on_from, home_of
-from tests.publish.named import erase, roll_back
 from tests.reconcile.books import FIRST, bill, line, partners, publish, used
 from tests.reconcile.months import (
     BILLS,
@@ -25,6 +23,8 @@ from tests.reconcile.months import (
     signing,
 )
 from tests.reports.conftest import page_text
+from tests.versions.homes import Stores, goes_on_from, home_of
+from tests.versions.named import erase, roll_back
 
 TAKEN = ("usage", "u", "EUR", "5.00", "8.00", "3.00", "10")
 
@@ -45,12 +45,12 @@ def damage(stores: Stores) -> None:
     file = stores.warehouse.require_published().path
     file.chmod(0o600)
     file.write_bytes(b"no database")
-    rebuild(stores)
+    rebuild_with_books(stores)
 
 
 def rebuild_without_mapping(stores: Stores) -> None:
     write_durably(stores.home.mapping_file, b"nonsense = 1\n")
-    rebuild(stores)
+    rebuild_with_books(stores)
     write_durably(stores.home.mapping_file, TERMS.encode())
 
 
@@ -64,7 +64,7 @@ def test_what_a_month_took_is_not_posted_again(
     before = taken.rows(known)
     assert taken.rows(POSTED) == [TAKEN]
     lose(taken)
-    build(taken)
+    build_with_books(taken)
     assert taken.rows(POSTED) == [TAKEN]
     assert taken.rows(known) == before
 
@@ -72,7 +72,7 @@ def test_what_a_month_took_is_not_posted_again(
 @pytest.mark.long
 def test_a_rollback_takes_back_what_a_month_took(taken: Stores) -> None:
     roll_back(taken, 1)
-    build(taken)
+    build_with_books(taken)
     back = ("usage", "u", "EUR", "8.00", "5.00", "-3.00", "11")
     assert sorted(taken.rows(POSTED)) == sorted([TAKEN, back])
     restate(taken, "8.00", "7.00")
@@ -89,7 +89,7 @@ def test_an_erased_correction_is_posted_back(taken: Stores) -> None:
     copy = taken.home.closes / "2026-10" / "001" / "corrections.parquet"
     assert duckdb.sql(f"SELECT id FROM '{copy}'").fetchall() == [("u",)]
     posted = taken.rows(POSTED)
-    rebuild(taken)
+    rebuild_with_books(taken)
     assert taken.rows(POSTED) == posted
 
 
@@ -124,7 +124,7 @@ def test_no_record_is_in_two_closed_months_or_in_none(books: Stores) -> None:
     with pytest.raises(ConfigurationError, match="1 record would be in both months or in none"):
         close_month(books, *signing(OCTOBER))
     reopen_month(books, SEPTEMBER, "cid", "another time zone")
-    build(books)
+    build_with_books(books)
     close(books)
     close(books, OCTOBER)
 

@@ -8,10 +8,10 @@ import duckdb
 import pytest
 
 from pipelines.app.checkup import run_checks
-from pipelines.app.nightly import rebuild
+from pipelines.app.nightly import rebuild_with_books
 from pipelines.metadata.tables import Close
-from tests.publish.homes import Stores, home_of
 from tests.reconcile.months import POSTED, publish_closed, restate
+from tests.versions.homes import Stores, home_of
 
 OLDER = """
 COPY (
@@ -46,7 +46,7 @@ def read_as_before(folder: Path, stores: Stores) -> None:
 @pytest.mark.long
 def test_a_record_that_did_not_change_is_no_correction(closed: Stores) -> None:
     read_as_before(closed.home.closes / "2026-09" / "001", closed)
-    rebuild(closed)
+    rebuild_with_books(closed)
     assert closed.rows("SELECT rule, reason FROM reconciliation.rules WHERE NOT evaluated") == []
     assert closed.rows(POSTED) == []
     assert closed.rows(STATE) == [("closed", 0, 1)]

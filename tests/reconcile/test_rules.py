@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from pipelines.finance.reconcile.statements import STATEMENTS, read_statement
-from tests.publish.homes import Record, Stores, home_of
 from tests.reconcile.books import FIRST, MAPPING, bill, line, partners, publish, used
+from tests.versions.homes import Record, Stores, home_of
 
 MISSING, NO_BILL = "not_billed: missing on the bill", "not_billed: no bill for the month"
 NEW_NOTE = "not_billed: its bill has the new status credit note"

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.publish.homes import Reading, Record, Stores, read
 from tests.reconcile.books import FIRST, MAPPING, bill, line, partners, publish, used
+from tests.versions.homes import Reading, Record, Stores, read
 
 TOLERANT = f"{MAPPING}\n[tolerance]\nline_minor = 2\nline_percent = 1\nmonth_minor = 3\n"
 BALANCED, WITHIN, WRONG = "balanced", "within tolerance", "out of balance"

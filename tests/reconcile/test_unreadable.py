@@ -6,8 +6,8 @@ from decimal import Decimal
 from typing import Any
 
 from tests.cli.conftest import Cli
-from tests.publish.homes import Record, Stores, home_of
 from tests.reconcile.books import FIRST, MAPPING, bill, line, partners, publish, used
+from tests.versions.homes import Record, Stores, home_of
 
 ANOTHER = "another"
 BY_MONTH = MAPPING.replace('line_usage = "lines[].usage"\n', "")

@@ -8,8 +8,8 @@ from pipelines.finance.report import read_published
 from pipelines.finance.reports.queries import Figures, read_figures
 from pipelines.finance.reports.render import render_report
 from pipelines.warehouse.books import BooksFolder
-from tests.publish.homes import Record, Stores, home_of, made_home
 from tests.reconcile.books import FIRST, bill, line, partners, publish, used
+from tests.versions.homes import Record, Stores, home_of, made_home
 
 SCRIPT, BIDI = "<script>alert(1)</script>", "evil\u202egnp"
 NAMES: list[Record] = [

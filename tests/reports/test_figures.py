@@ -16,9 +16,9 @@ from pipelines.finance.reports.text import format_amount
 from pipelines.warehouse.books import BooksFolder
 from pipelines.warehouse.duckdb_file import Row
 from tests.cli.conftest import Cli
-from tests.publish.homes import Record, Stores, home_of
 from tests.reconcile.books import bill, line, partners, publish, used
 from tests.reports.conftest import BILLS, HUGE, USAGE, figures_of, text_of
+from tests.versions.homes import Record, Stores, home_of
 
 EXACT = Context(prec=100)
 

@@ -10,7 +10,7 @@ import pytest
 
 from pipelines.finance.reconcile.views import create_finance_views
 from pipelines.warehouse.books import BooksFolder
-from tests.publish.homes import Stores
+from tests.versions.homes import Stores
 
 PAGE = Path(__file__).parents[2] / "docs" / "analysts.md"
 SECTION = PAGE.read_text("utf-8").partition("## Ten questions")[2].partition("\n## ")[0]

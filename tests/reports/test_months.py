@@ -4,13 +4,13 @@ from datetime import date
 
 import pytest
 
-from pipelines.app.nightly import build
+from pipelines.app.nightly import build_with_books
 from pipelines.finance.close import close_month
 from pipelines.finance.report import read_published
 from pipelines.finance.reports.render import render_report
-from tests.publish.homes import Record, Stores
 from tests.reconcile.books import bill, home_with, line, publish, used
 from tests.reports.conftest import page_text, text_of
+from tests.versions.homes import Record, Stores
 
 advance = home_with(
     [used("a"), used("b", day="2027-03-01")],
@@ -55,7 +55,7 @@ two_months = home_with(
 def test_a_closed_month_from_which_all_records_were_moved_is_named(two_months: Stores) -> None:
     two_months.configure()
     close_month(two_months, date(2026, 6, 1), "ann", "bob")
-    build(two_months)
+    build_with_books(two_months)
     moved = [used("b", day="2026-05-05")], [bill("b", line("b"), month="2026-05-01")]
     publish(two_months, usage=[*A["usage"], *moved[0]], billing=[*A["billing"], *moved[1]])
     text = page_text(two_months)

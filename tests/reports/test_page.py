@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pipelines.app.maintenance import rollback
-from pipelines.app.nightly import build
+from pipelines.app.nightly import build_with_books
 from pipelines.finance.close import close_month
 from pipelines.finance.report import read_published, write_report
 from pipelines.finance.reports.queries import Figures
@@ -17,9 +17,9 @@ from pipelines.finance.reports.render import axis_of, render_report
 from pipelines.finance.reports.text import format_amount
 from pipelines.finance.reports.verdicts import judge
 from tests.cli.conftest import Cli
-from tests.publish.homes import Reading, Record, Stores, read
 from tests.reconcile.books import FIRST, bill, home_with, line, publish, used
 from tests.reports.conftest import BILLS, EARLIER, HUGE, USAGE, figures_of, page_text, text_of
+from tests.versions.homes import Reading, Record, Stores, read
 
 
 def test_amounts_are_exact() -> None:
@@ -111,7 +111,7 @@ def test_the_page_and_the_list_of_reports_are_written(stores: Stores) -> None:
 def test_the_change_since_the_last_close(stores: Stores) -> None:
     stores.configure()
     close_month(stores, date(2026, 9, 1), "ann", "bob")
-    build(stores)  # as the command does: it holds the same scans
+    build_with_books(stores)  # as the command does: it holds the same scans
     before = page_text(stores)
     assert (
         "Oct 2026 not signed off No amounts: EUR, KWD, JPY. "
@@ -259,7 +259,7 @@ def test_connections_without_all_lists_have_a_page(stores: Stores) -> None:
     rows: list[Record] = [{"id": "a", "name": "A"}]
     read(stores, Reading(rows, connection="shop", stream="invoices"))
     read(stores, Reading(rows, connection="other", stream="partners"))
-    build(stores)
+    build_with_books(stores)
     text = page_text(stores)
     assert "Data as of 02 Nov 2026, 02:01 UTC ." in text
     assert "NOT READ other/usage NOT READ other/billing" in text

@@ -24,9 +24,9 @@ from pipelines.metadata.tables import Notification
 from pipelines.warehouse.books import BooksFolder
 from pipelines.warehouse.duckdb_file import Row
 from tests.cli.conftest import Cli
-from tests.publish.homes import Stores
 from tests.reconcile.books import publish
 from tests.reports.conftest import BILLS, EARLIER, page_text
+from tests.versions.homes import Stores
 
 OCTOBER = date(2026, 10, 1)
 NOON = datetime(2026, 11, 2, 12, tzinfo=UTC)

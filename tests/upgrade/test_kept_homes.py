@@ -12,8 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from pipelines.app import maintenance
-from pipelines.app.nightly import build as build_version
-from pipelines.app.nightly import rebuild, sync
+from pipelines.app.nightly import build_with_books, rebuild_with_books, sync
 from pipelines.app.results import LoggedProgress, ReadRequest
 from pipelines.app.session import AppSession, open_session
 from pipelines.cli.main import program
@@ -27,7 +26,7 @@ from tests.homes import rows
 from tests.homes.kept import Rows, held, lost, unpacked
 from tests.homes.lists import lists
 from tests.homes.service import Service, serving
-from tests.publish.test_formats import widen
+from tests.versions.test_formats import widen
 
 FIRST_OF_NOW = datetime(2026, 10, 16, 2, tzinfo=UTC).timestamp()
 READERS = {  # command, with a part of what it says
@@ -113,10 +112,10 @@ def test_every_command_reads_a_home_of_0_2_0(kept: Kept) -> None:
 def test_a_home_of_0_2_0_is_upgraded_and_loses_no_value(kept: Kept) -> None:
     before = held(kept.home.link)
     with kept.open() as session:
-        upgraded = build_version(session)
+        upgraded = build_with_books(session)
         assert upgraded.is_new  # although no scan is
         assert kept.rows("SELECT number FROM meta.format") == [(formats.newest(),)]
-        assert not build_version(session).is_new
+        assert not build_with_books(session).is_new
         require_same(kept, before)
         result = sync(session, [ReadRequest("acme", ())], LoggedProgress())
         assert {each.state for each in result.streams} == {Outcome.COMPLETE}
@@ -128,7 +127,7 @@ def test_a_home_of_0_2_0_is_upgraded_and_loses_no_value(kept: Kept) -> None:
             maintenance.rollback(session, upgraded.version.number, "a test")
         require_same(kept, before)
         assert kept.rows("SELECT count(*) FROM current.usage") == [(48,)]
-        assert rebuild(session).is_new
+        assert rebuild_with_books(session).is_new
         require_same(kept, before)
     for command in ("verify", "trace record acme usage u-005"):
         assert READERS[command] in kept.command(command)
@@ -145,10 +144,10 @@ def test_what_a_later_release_adds_keeps_a_home_of_0_2_0_readable(
     for command in ("status", "verify", "trace record acme usage u-005"):
         assert READERS[command] in kept.command(command)
     with kept.open() as session:
-        assert build_version(session).is_new
+        assert build_with_books(session).is_new
         assert kept.rows("SELECT DISTINCT later_figure FROM meta.loads") == [(None,)]
         require_same(kept, before)
-        assert rebuild(session).is_new  # which reads every scan file
+        assert rebuild_with_books(session).is_new  # which reads every scan file
         require_same(kept, before)
         result = sync(session, [ReadRequest("acme")], LoggedProgress())
         assert {each.state for each in result.streams} == {Outcome.COMPLETE}
@@ -166,6 +165,6 @@ def require_same(kept: Kept, before: dict[str, Rows]) -> None:
 @pytest.mark.long
 def test_a_signed_month_gets_no_correction_because_it_is_read_otherwise(kept: Kept) -> None:
     with kept.open() as session:
-        build_version(session)
+        build_with_books(session)
     assert kept.rows(CORRECTIONS) == [("u-005", Decimal("2.25"))]
     assert kept.rows(STATE) == [("outdated", 4, 1)]

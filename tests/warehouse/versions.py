@@ -14,7 +14,7 @@ def add_version(warehouse: Warehouse, number: int) -> Version:
         db.execute("CREATE TABLE IF NOT EXISTS numbers (n INTEGER)")
         db.execute("INSERT INTO numbers VALUES (?)", [number])
         version = warehouse.commit(db, number)
-    warehouse.publish(version)
+    warehouse.link(version)
     return version
 
 

@@ -1,6 +1,6 @@
 """Work on copies of a home, in processes that kill themselves at the k-th durable step.
 
-`python -m tests.publish.test_kill HOME WORK` makes HOME-1, HOME-2, … until the work meets fewer
+`python -m tests.versions.test_kill HOME WORK` makes HOME-1, HOME-2, … until the work meets fewer
 than k steps, and prints that k. It forks from a process without threads, so each copy costs little.
 """
 
@@ -27,17 +27,17 @@ from sqlalchemy import Connection, Engine, event
 
 from pipelines.app.checkup import run_checks
 from pipelines.app.maintenance import rollback, verify_files
-from pipelines.app.nightly import build, rebuild
+from pipelines.app.nightly import build_with_books, rebuild_with_books
 from pipelines.core.errors import PartnerSyncError
 from pipelines.finance.books import make_books, why_outdated
 from pipelines.finance.close import close_month, list_closes
 from pipelines.finance.reconciled import open_books as open_published_books
 from pipelines.metadata.decisions import break_decisions
-from pipelines.publish.prune import prune
+from pipelines.versions.prune import prune
 from pipelines.warehouse.books import BooksFolder
-from tests.publish.homes import DAY, Reading, Stores, read, usage
-from tests.publish.named import OTHERS, WITH_NAME, erase, files_with, roll_back
 from tests.reconcile.books import FIRST, bill, decide, line, partners, publish, used
+from tests.versions.homes import DAY, Reading, Stores, read, usage
+from tests.versions.named import OTHERS, WITH_NAME, erase, files_with, roll_back
 
 LOADED_ONCE = (pd, pytz, pyarrow.json)  # DuckDB imports them; not in each of the forks
 STEPS = ("fsync", "rename", "replace", "symlink", "unlink")
@@ -88,12 +88,12 @@ def prune_old(stores: Stores) -> None:
 def prune_again(killed: Stores) -> None:
     prune_old(killed)
     with suppress(PartnerSyncError):  # the checkpoint holds everything
-        rebuild(killed)
+        rebuild_with_books(killed)
 
 
 def read_name(stores: Stores) -> None:
     read(stores, Reading([*OTHERS, *WITH_NAME]))
-    build(stores)
+    build_with_books(stores)
 
 
 def erase_again(killed: Stores) -> None:
@@ -112,12 +112,12 @@ def open_books(stores: Stores) -> None:
 
 def close_september(stores: Stores) -> None:
     close_month(stores, date(2026, 9, 1), "ann", "bob")
-    build(stores)
+    build_with_books(stores)
 
 
 def close_again(killed: Stores) -> None:
     close_september(killed)
-    build(killed)
+    build_with_books(killed)
     (row,) = list_closes(killed)
     assert (row["state"], row["problem"], row["number"]) == ("closed", None, 1)
     assert [each.name for each in killed.home.closes.glob("*/*")] == ["001"]
@@ -148,7 +148,7 @@ def roll_back_books(stores: Stores) -> None:
 
 def open_and_publish_more(stores: Stores) -> None:
     open_more(stores)
-    build(stores)
+    build_with_books(stores)
 
 
 @dataclass(frozen=True)
@@ -162,12 +162,14 @@ class Work:
 
 
 WORK = {
-    "build": Work("published", lambda home: read(home, Reading(FURTHER)), build, build),
+    "build": Work(
+        "published", lambda home: read(home, Reading(FURTHER)), build_with_books, build_with_books
+    ),
     "rollback": Work("named", repr, roll_back_first, roll_back_first),
     "prune": Work("named", repr, prune_old, prune_again),
     "erase": Work("published", read_name, erase, erase_again),
     "close": Work("stores", open_books, close_september, close_again),
-    "books": Work("stores", open_more, build, build),
+    "books": Work("stores", open_more, build_with_books, build_with_books),
     "decision": Work("stores", open_books, assign, assign),
     "rollback with books": Work("stores", open_and_publish_more, roll_back_books, roll_back_books),
 }
@@ -202,7 +204,7 @@ def test_what_is_killed_at_any_durable_step_is_done_by_the_next_command(
         assert killed.keys() in seen
         require_named(killed)
         work.again(killed)
-        build(killed)
+        build_with_books(killed)
         expected = expected or state(killed)
         assert state(killed) == expected
         assert verify_files(killed)["damaged"] == []
@@ -256,7 +258,7 @@ def killed_homes(stores: Stores, work: str, capsys: pytest.CaptureFixture[str]) 
     """Yield a home in which the work was not killed, then those in which it was."""
     stores.metadata.close()
     home = stores.home.root
-    command = [sys.executable, "-m", "tests.publish.test_kill", str(home), work]
+    command = [sys.executable, "-m", "tests.versions.test_kill", str(home), work]
     found = run(command, capture_output=True, text=True, check=True)
     tried = range(1, int(found.stdout) + 1)
     with capsys.disabled():

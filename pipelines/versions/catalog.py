@@ -92,7 +92,7 @@ def write_state(db: duckdb.DuckDBPyConnection, metadata: Metadata) -> None:
         db.register("shown", table)
         db.execute(f"CREATE OR REPLACE TABLE meta.{name} AS FROM shown")
     db.execute(VIEWS)
-    comment(db, read_comments("pipelines.publish"))
+    comment(db, read_comments("pipelines.versions"))
     db.commit()
 
 

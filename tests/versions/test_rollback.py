@@ -4,21 +4,21 @@ from datetime import date
 
 import pytest
 
-from pipelines.app.nightly import build, rebuild
+from pipelines.app.nightly import build_with_books, rebuild_with_books
 from pipelines.metadata.scans import ScanStatus
 from pipelines.metadata.tables import Close, Decision
-from pipelines.publish.prune import prune
-from pipelines.publish.version_scans import previous_versions
-from pipelines.publish.versions import change_versions, rollback
+from pipelines.versions.change import change_versions, rollback
+from pipelines.versions.prune import prune
+from pipelines.versions.version_scans import previous_versions
 from pipelines.warehouse.duckdb_file import Row
-from tests.publish.homes import DAY, Reading, Record, Stores, home_of, read, usage
-from tests.publish.named import load, roll_back
+from tests.versions.homes import DAY, Reading, Record, Stores, home_of, read, usage
+from tests.versions.named import load, roll_back
 
 
 def publish_three(stores: Stores) -> None:
     for count in (4, 5, 6):
         read(stores, Reading(usage(*range(count))))
-        build(stores)
+        build_with_books(stores)
 
 
 three = home_of(publish_three)  # versions 1 to 3, of three scans: 4, 5 and 6 rows
@@ -46,7 +46,7 @@ def test_a_rollback_to_a_newer_version_releases_its_scans(three: Stores) -> None
 
 def test_a_rebuild_leaves_out_what_was_rolled_back(three: Stores) -> None:
     roll_back(three, 1)
-    assert rebuild(three).is_new
+    assert rebuild_with_books(three).is_new
     assert len(three.keys()) == 4
     assert [*three.statuses().values()] == ["sealed", "held", "held"]
 
@@ -86,12 +86,12 @@ def test_a_closed_version_that_was_rolled_back_is_not_what_a_rebuild_goes_back_t
     assert published.versions() == dict.fromkeys((1, 2, 3), "published")
     roll_back(published, 1)
     read(published, Reading(usage(1), stream="other"))
-    damaged = build(published).version
+    damaged = build_with_books(published).version
     assert published.versions() == {1: "published", 2: "deleted", 3: "deleted", 4: "published"}
     assert damaged
     damaged.path.chmod(0o644)
     damaged.path.write_bytes(b"")
-    assert rebuild(published).is_new
+    assert rebuild_with_books(published).is_new
     assert (len(published.keys()), len(published.keys(stream="other"))) == (10, 1)
     assert published.statuses()[undone] == ScanStatus.HELD
 
@@ -104,16 +104,16 @@ def test_another_key_that_is_approved_is_that_of_every_row(
         return [{"id": f"u{n}", "code": f"c{n}", "v": value * (n > 0)} for n in range(4)]
 
     read(stores, Reading(rows(1), key=before))
-    build(stores)
+    build_with_books(stores)
     scan = read(stores, Reading(rows(2), key="code", complete=False))
-    (result,) = build(stores).results
+    (result,) = build_with_books(stores).results
     assert "Every row would be deleted" in (result.held or "")
     stores.set_status(scan, ScanStatus.APPROVED, "right")
-    (result,) = build(stores).results
+    (result,) = build_with_books(stores).results
     assert (result.new, result.deleted, result.unchanged) == (4, 4, 0)
     assert stores.keys() == ["c0", "c1", "c2", "c3"]
     read(stores, Reading(rows(3), key="code", complete=False))
-    build(stores)
+    build_with_books(stores)
     assert stores.rows("SELECT _key, v FROM current.usage ORDER BY 1")[1:] == [
         (f"c{n}", 3) for n in (1, 2, 3)
     ]
@@ -122,11 +122,11 @@ def test_another_key_that_is_approved_is_that_of_every_row(
 
 def test_a_key_that_is_given_up_is_asked_for_once(stores: Stores) -> None:
     read(stores, Reading(usage(1, 2, 3)))
-    build(stores)
+    build_with_books(stores)
     scan = read(stores, Reading(usage(1, 2, 4), key=None))
-    assert build(stores).results[0].held
+    assert build_with_books(stores).results[0].held
     stores.set_status(scan, ScanStatus.APPROVED, "right")
-    build(stores)
+    build_with_books(stores)
     read(stores, Reading(usage(*range(1, 12)), key=None))
-    (result,) = build(stores).results
+    (result,) = build_with_books(stores).results
     assert (result.held, len(stores.keys())) == (None, 11)

@@ -20,9 +20,9 @@ from pipelines.core.errors import ArchiveDamaged
 from pipelines.core.text import counted
 from pipelines.metadata.scans import UNSEALED, ScanStatus
 from pipelines.metadata.tables import Scan
-from pipelines.publish.identifier import Identifier, Position, count_rows, raw_rows
-from pipelines.publish.spellings import Spelling
-from pipelines.publish.stores import Stores
+from pipelines.versions.identifier import Identifier, Position, count_rows, raw_rows
+from pipelines.versions.spellings import Spelling
+from pipelines.versions.stores import Stores
 from pipelines.warehouse.duckdb_file import Row
 from pipelines.warehouse.version_files import Version
 

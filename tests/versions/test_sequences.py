@@ -10,14 +10,14 @@ import pytest
 from sqlalchemy import select
 
 from pipelines.app.maintenance import verify_files
-from pipelines.app.nightly import build, rebuild
+from pipelines.app.nightly import build_with_books, rebuild_with_books
 from pipelines.core.errors import PartnerSyncError
 from pipelines.metadata.scans import SET_ASIDE, ScanStatus, held_scans
 from pipelines.metadata.tables import Run
-from pipelines.publish import version_scans, versions
-from pipelines.publish.prune import prune
+from pipelines.versions import change, version_scans
+from pipelines.versions.prune import prune
 from tests.effort import EFFORT
-from tests.publish.homes import BEGIN, DAY, Reading, Stores, add_run, read
+from tests.versions.homes import BEGIN, DAY, Reading, Stores, add_run, read
 
 LISTS = [("acme", "usage"), ("zen", "billing")]
 ROWS = "SELECT _connection, '{0}', _key, v, _scan_id, _end_reason FROM history.{0}"
@@ -159,10 +159,10 @@ class Home:
         is_readable = self.number in {None, *self.readable()}
         scans = self.buildable(base) if is_readable else ["unknown"]
         if scans and not self.is_sound(self.number):
-            refuse(build, self.stores)
+            refuse(build_with_books, self.stores)
         else:
             loaded = self.load(base, scans)
-            self.publish(loaded, build, is_new=loaded != base)
+            self.publish(loaded, build_with_books, is_new=loaded != base)
 
     def rebuild(self) -> None:
         known, keeper = self.known(), self.keeper()
@@ -170,10 +170,10 @@ class Home:
         if is_based:
             self.failed.clear()
         if not is_based or any(self.scans[each].path in self.backups for each in known - base):
-            refuse(rebuild, self.stores)
+            refuse(rebuild_with_books, self.stores)
         else:
             loaded = self.load(base, {*self.buildable(known), *known - base}, known)
-            self.publish(loaded, rebuild, is_new=bool(keeper) or loaded != base)
+            self.publish(loaded, rebuild_with_books, is_new=bool(keeper) or loaded != base)
 
     def decide(self) -> None:
         with self.stores.metadata.transaction() as session:
@@ -197,10 +197,10 @@ class Home:
             older = [n for n in readable if n and n < self.number]
             target = max((n for n in older if seen is None or readable[n] < seen), default=None)
         if target is None or not self.is_sound(target):
-            refuse(versions.rollback, self.stores, number, "wrong")
+            refuse(change.rollback, self.stores, number, "wrong")
             return
         before = self.stores.statuses()
-        versions.rollback(self.stores, number, "wrong")
+        change.rollback(self.stores, number, "wrong")
         self.number, after = target, self.stores.statuses()
         self.barred |= self.loaded() - self.held[target] - self.pruned
         self.barred -= self.held[target]
@@ -245,7 +245,7 @@ class Home:
             file.unlink(missing_ok=True)
             file.write_bytes(content)
         self.backups.clear()
-        with versions.change_versions(self.stores):
+        with change.change_versions(self.stores):
             sound = [each or 0 for each, held in self.readable().items() if not held & self.barred]
             self.number = self.number or max(sound, default=None)
         assert verify_files(self.stores)["damaged"] == []

@@ -18,7 +18,7 @@ from pipelines.core import stop
 from pipelines.core.text import quote_identifier
 from pipelines.load.paths import FieldPath
 from pipelines.load.records import UnusableRecord, read_record, to_decimal
-from pipelines.publish.spellings import OtherSpellings, Spelling, parse_json_text, unescape
+from pipelines.versions.spellings import OtherSpellings, Spelling, parse_json_text, unescape
 
 Position = tuple[str, int, int]
 """Scan, page and row of a record."""

@@ -10,10 +10,10 @@ from subprocess import PIPE, Popen
 import pytest
 
 from pipelines.app.maintenance import verify_files
-from pipelines.app.nightly import build
+from pipelines.app.nightly import build_with_books
 from pipelines.metadata.locks import hold_lock
-from pipelines.publish.versions import change_versions
-from tests.publish.homes import Reading, Stores, read, usage
+from pipelines.versions.change import change_versions
+from tests.versions.homes import Reading, Stores, read, usage
 
 # Stops in the middle of a write, as one does for which the disk is slow.
 SLOW_WRITER = """
@@ -86,9 +86,9 @@ def test_what_was_left_is_named_until_the_next_build(published: Stores) -> None:
             path for path in left if "archive" in path.parts
         }
     with hold_lock(published.home.locks, "export"):
-        assert not build(published).is_new
+        assert not build_with_books(published).is_new
         assert {path.parent.name for path in left if path.exists()} == {"exports"}
-    build(published)
+    build_with_books(published)
     assert named(published) == set()
     assert not any(path.exists() for path in left)
     assert published.keys() == published.keys(1)
@@ -99,12 +99,12 @@ def test_what_a_living_process_writes_stays_until_it_is_killed(
 ) -> None:
     part = published.home.reports / ".v00000001.html.part"
     assert named(published) == set()
-    build(published)
+    build_with_books(published)
     assert part.read_bytes() == b"half"
     writer.send_signal(signal.SIGKILL)
     writer.wait()
     assert named(published) == {part}
-    build(published)
+    build_with_books(published)
     assert not part.exists()
 
 
@@ -113,7 +113,7 @@ def test_a_version_that_was_lost_is_named_until_older_ones_are_not_kept(publishe
     few = published.changed(keep_versions=2)
     for last in (11, 12):
         read(few, Reading(usage(*range(1, last + 1))))
-        build(few)
+        build_with_books(few)
     first = few.warehouse.version(1)
     second, _third = few.warehouse.versions()
     assert verify_files(few)["damaged"] == []  # the first was deleted as it should be
@@ -133,5 +133,5 @@ def test_a_version_that_was_lost_is_named_until_older_ones_are_not_kept(publishe
     second.path.unlink()
     for last in (13, 14):
         read(few, Reading(usage(*range(1, last + 1))))
-        build(few)
+        build_with_books(few)
     assert verify_files(few)["damaged"] == []

@@ -6,9 +6,9 @@ from sqlalchemy import select
 
 from pipelines.metadata.scans import ScanStatus, prunable_scans
 from pipelines.metadata.tables import Scan, VersionRow
-from pipelines.publish.stores import Stores
-from pipelines.publish.version_scans import loaded_scans, readable_versions
-from pipelines.publish.versions import change_versions, drop_version, require_unchanged
+from pipelines.versions.change import change_versions, drop_version, require_unchanged
+from pipelines.versions.stores import Stores
+from pipelines.versions.version_scans import loaded_scans, readable_versions
 from pipelines.warehouse.books import version_of_published_books
 from pipelines.warehouse.duckdb_file import Row
 from pipelines.warehouse.version_files import Version

@@ -16,9 +16,9 @@ from pipelines.load.load import LoadResult, create_tables, load_scan
 from pipelines.load.older import read_older_rows
 from pipelines.metadata.scans import ScanStatus, buildable_scans, set_status
 from pipelines.metadata.tables import Scan
-from pipelines.publish import catalog, version_scans, versions
-from pipelines.publish.enough_memory import with_enough_memory
-from pipelines.publish.stores import Stores
+from pipelines.versions import catalog, change, version_scans
+from pipelines.versions.enough_memory import with_enough_memory
+from pipelines.versions.stores import Stores
 from pipelines.warehouse.formats import newest
 from pipelines.warehouse.version_files import Version
 
@@ -51,7 +51,7 @@ def build(stores: Stores, *, early: bool = False) -> BuildResult:
     format of now is rebuilt from the archive. A scan that is held is left out, and so is one that
     cannot be loaded. Raises PartnerSyncError; the published version is then untouched.
     """
-    with versions.change_versions(stores):
+    with change.change_versions(stores):
         try:
             return _build(stores, early=early)
         except UpgradeFailed as error:
@@ -80,7 +80,7 @@ def rebuild(stores: Stores) -> BuildResult:
     scans were pruned, else none. Raises PartnerSyncError where a scan cannot be loaded that was
     loaded before, or was pruned and is in no checkpoint; nothing is published then.
     """
-    with versions.change_versions(stores):
+    with change.change_versions(stores):
         return _rebuild(stores)
 
 
@@ -88,7 +88,7 @@ def _rebuild(stores: Stores) -> BuildResult:
     known = version_scans.known_scans(stores)
     base = version_scans.checkpoint(stores)
     if base:
-        versions.require_unchanged(stores.metadata, base)
+        change.require_unchanged(stores.metadata, base)
     needed = known - version_scans.loaded_scans(stores.warehouse, base)
     with stores.metadata.transaction() as session:
         all_scans = session.scalars(select(Scan).order_by(Scan.started_at, Scan.scan_id)).all()
@@ -148,7 +148,7 @@ class _Building:
             return BuildResult(self.base, is_new=False)
         version = None
         note = self._note(scans)
-        written_version = versions.write_version(self.stores, self.base, note, early=self.early)
+        written_version = change.write_version(self.stores, self.base, note, early=self.early)
         with written_version as (number, db):
             streams = self.stores.settings.streams
             written = read_older_rows(db, streams, declare=bool(self.known))
@@ -159,7 +159,7 @@ class _Building:
                     written.update(result.tables)
                 version = self.stores.warehouse.commit(db, number, written=written)
         if version is not None:
-            versions.publish_version(self.stores, version)
+            change.publish_version(self.stores, version)
         # After the version: a build that is killed before loads these scans again, and holds them.
         self._hold(results)
         return BuildResult(version or self.base, version is not None, results, self.failed)
@@ -212,7 +212,7 @@ class _Building:
         except Exception as error:
             # A request to stop ends the statement, which then fails.
             stop.raise_if_requested()
-            if versions.storage_error(error):  # `write_version` says what was refused
+            if change.storage_error(error):  # `write_version` says what was refused
                 raise
             # Whatever else goes wrong with one scan must not hold back the others.
             self._mark_failed(scan, error)

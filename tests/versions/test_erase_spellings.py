@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 
 from pipelines.app.maintenance import erase_records
-from pipelines.app.nightly import build
+from pipelines.app.nightly import build_with_books
 from pipelines.core.errors import ConfigurationError
 from pipelines.metadata.decisions import finished_erasures
 from pipelines.metadata.tables import Scan
-from pipelines.publish import erase as erasing
-from pipelines.publish.identifier import Identifier
-from pipelines.publish.search import SearchResult
+from pipelines.versions import erase as erasing
+from pipelines.versions.identifier import Identifier
+from pipelines.versions.search import SearchResult
 from tests.effort import EFFORT
-from tests.publish.homes import Reading, Record, Stores, read, usage
+from tests.versions.homes import Reading, Record, Stores, read, usage
 
 VALUE = "josé@example.com"
 ESCAPED = json.dumps(VALUE)[1:-1]  # `jos\u00e9@example.com`
@@ -85,7 +85,7 @@ def test_no_file_says_the_value_afterwards_and_the_others_keep_everything(
         records = [random_record(random, number) for number in range(120)]
         records += [{"id": VALUE}, *usage(*range(1, 11))]
         read(published, Reading(records, page_size=50))
-        build(published)
+        build_with_books(published)
         kept = {each["id"] for each in records if "id" in each and not is_said(each)}
         erase(published)
         assert {*published.keys()} == kept
@@ -111,7 +111,7 @@ def test_other_spellings_are_shown_and_the_shares(published: Stores) -> None:
     records: list[Record] = [{"id": f"k{at}", "contact": text} for at, (text, _) in enumerate(KEPT)]
     records += [{"id": "it", "contact": VALUE}, *usage(*range(1, 11))]
     read(published, Reading(records))
-    build(published)
+    build_with_books(published)
     found = erase(published)
     assert {each["differs_in"]: each["records"] for each in found.hints} == {
         "composed letters": 1,
@@ -136,7 +136,7 @@ def test_other_spellings_are_shown_and_the_shares(published: Stores) -> None:
 
 def test_a_large_share_and_a_short_value_need_force(published: Stores) -> None:
     read(published, Reading([*usage(*range(1, 11)), {"id": "x1", "contact": VALUE}]))
-    build(published)
+    build_with_books(published)
     before = published.keys()
     with pytest.raises(ConfigurationError, match=r"1 of 11 records of acme/usage \(9.09 %\)") as e:
         erase(published, force=False)
@@ -170,5 +170,5 @@ def test_json_text_is_searched_inside(value: str, raw: Record, *, is_in: bool) -
 def test_a_share_of_one_percent_needs_no_force(published: Stores) -> None:
     records = usage(*range(1, 100), amount=str(Decimal("2.20")))
     read(published, Reading([*records, {"id": "x1", "contact": VALUE}], page_size=100))
-    build(published)
+    build_with_books(published)
     assert erase(published, force=False).records == 1

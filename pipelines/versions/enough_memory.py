@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from pipelines.core.errors import MemoryRefused
-from pipelines.publish.stores import Stores
+from pipelines.versions.stores import Stores
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)

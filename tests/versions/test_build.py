@@ -15,11 +15,11 @@ from pipelines.core.errors import ExitCode, PartnerSyncError
 from pipelines.metadata.decisions import add_decision
 from pipelines.metadata.scans import ScanStatus, set_status
 from pipelines.metadata.tables import Scan, VersionRow
-from pipelines.publish.build import BuildResult, build, rebuild
-from pipelines.publish.catalog import UNCOMMENTED
-from pipelines.publish.stores import Stores as RealStores
-from pipelines.publish.versions import change_versions
-from tests.publish.homes import BEGIN, Reading, Stores, add_run, read, usage
+from pipelines.versions.build import BuildResult, build, rebuild
+from pipelines.versions.catalog import UNCOMMENTED
+from pipelines.versions.change import change_versions
+from pipelines.versions.stores import Stores as RealStores
+from tests.versions.homes import BEGIN, Reading, Stores, add_run, read, usage
 from tests.warehouse.versions import full_disk
 
 NEWEST_FINDINGS = """

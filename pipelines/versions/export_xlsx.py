@@ -10,7 +10,7 @@ from xlsxwriter.exceptions import FileCreateError
 from xlsxwriter.worksheet import Worksheet
 
 from pipelines.core.errors import StorageFailed
-from pipelines.publish.export_table import ExportColumn, ExportTable
+from pipelines.versions.export_table import ExportColumn, ExportTable
 
 MOST_ROWS: Final = 1_048_576  # of a sheet, the headings counted
 LONGEST_SHEET_NAME: Final = 31  # characters

@@ -11,21 +11,21 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from pipelines.app.nightly import build
+from pipelines.app.nightly import build_with_books
 from pipelines.app.session import AppSession
 from pipelines.archive.scan_file import Archive, scan_row
 from pipelines.config.connections import add_connection
 from pipelines.config.home import Home
 from pipelines.config.settings import Settings
 from pipelines.core.clock import Clock
-from pipelines.core.completeness import ListTraits, Ranges
+from pipelines.core.proof import ListTraits, Ranges
 from pipelines.core.text import Redactor
 from pipelines.finance.reconciled import create_rows
 from pipelines.metadata.engine import Metadata, this_process
 from pipelines.metadata.runs import Outcome
 from pipelines.metadata.scans import ScanStatus, seal_scan, set_status
 from pipelines.metadata.tables import Run, Scan, VersionRow
-from pipelines.publish import version_scans
+from pipelines.versions import version_scans
 from pipelines.warehouse.books import BooksFolder
 from pipelines.warehouse.version_files import Warehouse
 from tests.archive.scans import HEADER, exchange, page, proof
@@ -217,4 +217,4 @@ def read(stores: Stores, reading: Reading, run_id: str | None = None) -> str:
 def publish_ten(stores: Stores) -> None:
     stores.configure()
     read(stores, Reading(usage(*range(1, 11))))
-    build(stores)
+    build_with_books(stores)

@@ -7,16 +7,16 @@ import pytest
 from sqlalchemy import select
 
 from pipelines.app.maintenance import verify_files
-from pipelines.app.nightly import build, rebuild
+from pipelines.app.nightly import build_with_books, rebuild_with_books
 from pipelines.cli.terminal import confirm
 from pipelines.core.errors import ConfigurationError
 from pipelines.metadata.runs import Outcome
 from pipelines.metadata.scans import ScanStatus
 from pipelines.metadata.tables import BreakRow, Run, Scan
-from pipelines.publish.identifier import Identifier, raw_rows
-from pipelines.publish.prune import prune
-from tests.publish.homes import Reading, Record, Stores, list_state, read, usage
-from tests.publish.named import NAME, OTHERS, erase, files_with
+from pipelines.versions.identifier import Identifier, raw_rows
+from pipelines.versions.prune import prune
+from tests.versions.homes import Reading, Record, Stores, list_state, read, usage
+from tests.versions.named import NAME, OTHERS, erase, files_with
 
 CURRENT = "SELECT _key, amount, _valid_from FROM current.usage ORDER BY _key"
 HISTORY = "SELECT _key, amount, _valid_from, _valid_to, _end_reason FROM history.usage ORDER BY ALL"
@@ -40,14 +40,14 @@ def test_records_with_an_identifier_are_erased_and_nothing_else(named: Stores) -
     assert named.versions() == {1: "published", 2: "deleted", 3: "deleted", 4: "published"}
     assert verify_files(named)["damaged"] == []
     current = named.rows(CURRENT)
-    assert rebuild(named).is_new
+    assert rebuild_with_books(named).is_new
     assert named.rows(CURRENT) == current
     assert named.rows("SELECT rows, sentence FROM meta.loads ORDER BY valid_time")[1][0] == 10
     with pytest.raises(ConfigurationError, match="No file contains the value"):
         erase(named)
     moment = "2026-10-01T00:00:00+05:30"  # which no column spells as it was sent
     read(named, Reading([*usage(*range(1, 13)), {"id": "at", "at": moment}]))
-    build(named)
+    build_with_books(named)
     assert erase(named, moment) == 2
     assert named.keys() == sorted(f"u{number}" for number in range(1, 13))
 
@@ -74,7 +74,7 @@ def test_a_break_without_a_cause_is_not_forgotten_with_the_value_none(named: Sto
     with named.metadata.transaction() as session:
         session.add(BreakRow(**known))
     read(named, Reading([*OTHERS, {"id": "u99", "name": "None"}]))
-    build(named)
+    build_with_books(named)
     assert erase(named, "None")
     with named.metadata.transaction() as session:
         assert session.query(BreakRow).count() == 1
@@ -95,8 +95,8 @@ def test_what_is_only_in_a_version_and_what_was_never_loaded_is_erased_too(named
     assert named.statuses()[newest] == "abandoned"
     assert list(named.versions().values()).count("checkpoint") == 1
     read(named, Reading(usage(*range(1, 13))))
-    build(named)
-    assert rebuild(named).is_new
+    build_with_books(named)
+    assert rebuild_with_books(named).is_new
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ IN_PRUNED |= {"2": "u2", "1980-05-06": "b", "true": ""}  # 2 is not the number o
 def test_a_value_of_a_pruned_scan_is_found_in_the_version(published: Stores) -> None:
     for records in ([*OTHERS, *PRUNED], OTHERS):
         read(published, Reading(records))
-        build(published)
+        build_with_books(published)
     prune(published, published.clock.now)
     rows = published.rows("SELECT (_scan_id, _page, _row), _key FROM history.usage")
     keys = dict(rows)

@@ -6,8 +6,8 @@ import pytest
 from sqlalchemy import update
 
 from pipelines.metadata.tables import RateLimitActor
+from pipelines.rate_limit.known_pause import MustWait, pause_of
 from pipelines.rate_limit.limiter import HEAD_START, RateLimiter, Slot, end_pause
-from pipelines.rate_limit.pause import MustWait, pause_of
 from tests.rate_limit.simulated import Process, World, now, seconds_of
 
 WINDOW = 1.002

@@ -27,12 +27,12 @@ from pipelines.metadata.tables import (
     Run,
     Scan,
 )
-from pipelines.publish import catalog
-from pipelines.publish.enough_memory import with_enough_memory
-from pipelines.publish.identifier import Identifier, map_paths
-from pipelines.publish.search import SearchedFile, SearchResult, find
-from pipelines.publish.stores import Stores
-from pipelines.publish.versions import change_versions, drop_version, publish_version, write_version
+from pipelines.versions import catalog
+from pipelines.versions.change import change_versions, drop_version, publish_version, write_version
+from pipelines.versions.enough_memory import with_enough_memory
+from pipelines.versions.identifier import Identifier, map_paths
+from pipelines.versions.search import SearchedFile, SearchResult, find
+from pipelines.versions.stores import Stores
 from pipelines.warehouse.books import BooksFolder
 from pipelines.warehouse.duckdb_file import Row
 from pipelines.warehouse.version_files import Version

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from pipelines.app.nightly import build
+from pipelines.app.nightly import build_with_books
 from pipelines.core.errors import MemoryRefused
-from pipelines.publish.build import BuildResult
+from pipelines.versions.build import BuildResult
 from pipelines.warehouse.memory_limit import MemoryLimit
-from tests.publish.homes import Reading, Stores, read
+from tests.versions.homes import Reading, Stores, read
 
 KINDS = 6
 
@@ -39,7 +39,7 @@ def wide(columns: int, rows: int, night: int) -> list[dict[str, Any]]:
 
 def publish(stores: Stores, columns: int, rows: int, night: int) -> BuildResult:
     read(stores, Reading(wide(columns, rows, night), page_size=500))
-    return build(stores)
+    return build_with_books(stores)
 
 
 LONG = ((90, 3_000), (480, 20), (480, 120), (480, 3_000))  # the ends; the others are slow
@@ -79,6 +79,6 @@ def test_a_build_that_is_refused_memory_begins_again_with_more(
     assert stores.warehouse.published() is None
     grows = replace(small, most=1_000_000_000)
     growing = replace(stores, warehouse=replace(stores.warehouse, memory_limit=grows))
-    assert build(growing).is_new
+    assert build_with_books(growing).is_new
     assert "It is built again with 8MB" in caplog.text
     assert len(stores.keys()) == 20

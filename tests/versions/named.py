@@ -4,11 +4,11 @@ import json
 from pathlib import Path
 
 from pipelines.app.maintenance import erase_records, rollback
-from pipelines.app.nightly import build
-from pipelines.publish import erase as erasing
+from pipelines.app.nightly import build_with_books
+from pipelines.versions import erase as erasing
 from pipelines.warehouse.version_files import Version
 from tests.archive.scans import decompressed
-from tests.publish.homes import Reading, Record, Stores, goes_on_from, publish_ten, read, usage
+from tests.versions.homes import Reading, Record, Stores, goes_on_from, publish_ten, read, usage
 
 NAME = "Ada Lövelace"
 OTHERS = usage(*range(1, 11))
@@ -31,7 +31,7 @@ def erase(stores: Stores, identifier: str = NAME, confirm: erasing.Confirm = dic
 def load(stores: Stores, *ids: int, amount: str = "1.10") -> str:
     """Read and publish a list; return its scan."""
     scan_id = read(stores, Reading(usage(*ids, amount=amount)))
-    build(stores)
+    build_with_books(stores)
     return scan_id
 
 
@@ -56,4 +56,4 @@ def publish_names(stores: Stores) -> None:
     """Publish versions with the name behind one without it."""
     for records in ([*OTHERS, *WITH_NAME], [*usage(*range(1, 12)), *WITH_NAME[1:]]):
         read(stores, Reading(records))
-        build(stores)
+        build_with_books(stores)

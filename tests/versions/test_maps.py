@@ -2,9 +2,9 @@
 
 import pytest
 
-from pipelines.publish.build import build, rebuild
-from tests.publish.homes import OpenHome, Reading, Record, Stores, read
-from tests.publish.named import erase, files_with
+from pipelines.versions.build import build, rebuild
+from tests.versions.homes import OpenHome, Reading, Record, Stores, read
+from tests.versions.named import erase, files_with
 
 NAME = "partner 7f3a of ours"
 ROWS = "SELECT m.* FROM {}.usage__shares AS m ORDER BY ALL"

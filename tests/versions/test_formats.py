@@ -5,12 +5,12 @@ import pytest
 
 from pipelines.app.checkup import status
 from pipelines.core.errors import NewerFormat
-from pipelines.publish import version_scans
-from pipelines.publish.build import build, rebuild
-from pipelines.publish.version_scans import readable_versions
-from pipelines.publish.versions import rollback
+from pipelines.versions import version_scans
+from pipelines.versions.build import build, rebuild
+from pipelines.versions.change import rollback
+from pipelines.versions.version_scans import readable_versions
 from pipelines.warehouse import formats
-from tests.publish.homes import Reading, Stores, read, usage
+from tests.versions.homes import Reading, Stores, read, usage
 
 
 def widen(db: duckdb.DuckDBPyConnection) -> None:

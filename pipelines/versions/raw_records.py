@@ -9,7 +9,7 @@ from pipelines.archive.scan_file import SealedScan, scan_file
 from pipelines.core.errors import ArchiveDamaged, UnexpectedAnswer
 from pipelines.metadata.scans import ScanStatus
 from pipelines.metadata.tables import Scan
-from pipelines.publish.stores import Stores
+from pipelines.versions.stores import Stores
 
 PageRow = tuple[int, int]
 """Page and row of a record in its scan file."""

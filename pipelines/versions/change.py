@@ -26,9 +26,9 @@ from pipelines.metadata.engine import Metadata
 from pipelines.metadata.locks import hold_lock
 from pipelines.metadata.scans import SET_ASIDE, ScanStatus
 from pipelines.metadata.tables import Scan, VersionRow, VersionStatus
-from pipelines.publish.left_over import remove_left_over
-from pipelines.publish.stores import Stores
-from pipelines.publish.version_scans import (
+from pipelines.versions.left_over import remove_left_over
+from pipelines.versions.stores import Stores
+from pipelines.versions.version_scans import (
     checkpoint,
     has_newer_format,
     loaded_scans,
@@ -112,7 +112,7 @@ def _publish_again(stores: Stores) -> None:
         undone = set(session.scalars(select(Scan.scan_id).where(Scan.status.in_(SET_ASIDE))))
     for version, scans in reversed(readable_versions(stores.warehouse).items()):
         if not scans & undone:
-            stores.warehouse.publish(version)
+            stores.warehouse.link(version)
             return
 
 
@@ -196,7 +196,7 @@ def publish_version(stores: Stores, version: Version, without: Collection[Versio
     """
     # For the last time: from here on, analysts see the version, and the sync ends as usual.
     stop.raise_if_requested()
-    stores.warehouse.publish(version)
+    stores.warehouse.link(version)
     for erased in without:
         drop_version(stores, erased.number)
     _drop_others(stores, version)
@@ -266,7 +266,7 @@ def rollback(stores: Stores, number: int | None, reason: str) -> str:
         version = _kept_version(stores, number)
         require_unchanged(stores.metadata, version)
         _set_scans_aside(stores, version, reason)
-        stores.warehouse.publish(version)
+        stores.warehouse.link(version)
     return (
         f"Analysts now see version {number}. Scans that it does not contain are held: "
         "`partner-sync status` shows the newest of each list, `partner-sync approve` loads it. The "

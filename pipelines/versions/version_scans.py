@@ -1,6 +1,6 @@
 """Here: which scans each version holds, and what follows: the checkpoint, the versions before.
 
-Not here: rows and files of versions (versions).
+Not here: rows and files of versions (change).
 """
 
 from contextlib import suppress
@@ -13,7 +13,7 @@ from sqlalchemy import select
 from pipelines.core.errors import NewerFormat, PartnerSyncError
 from pipelines.metadata.scans import ScanStatus
 from pipelines.metadata.tables import Scan
-from pipelines.publish.stores import Stores
+from pipelines.versions.stores import Stores
 from pipelines.warehouse.formats import read_format
 from pipelines.warehouse.version_files import Version, Warehouse
 

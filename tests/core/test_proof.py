@@ -3,7 +3,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from pipelines.core.completeness import Completeness, ListTraits, Method
+from pipelines.core.proof import Completeness, ListTraits, Method
 from tests.archive.scans import START, proof
 
 SIZE, SPAN = "3 rows, 2 requests.", "existed throughout 23:59:58–00:00:58 UTC"  # noqa: RUF001

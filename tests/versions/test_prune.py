@@ -12,10 +12,10 @@ from pipelines.core.errors import PartnerSyncError
 from pipelines.finance.books import make_books
 from pipelines.metadata.scans import ScanStatus
 from pipelines.metadata.tables import Scan
-from pipelines.publish.build import build, rebuild
-from pipelines.publish.prune import prune
-from tests.publish.homes import BEGIN, DAY, Reading, Stores, read, usage
-from tests.publish.named import load, roll_back
+from pipelines.versions.build import build, rebuild
+from pipelines.versions.prune import prune
+from tests.versions.homes import BEGIN, DAY, Reading, Stores, read, usage
+from tests.versions.named import load, roll_back
 
 
 def names(stores: Stores, before: datetime) -> list[tuple[str, str]]:
