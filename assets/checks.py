@@ -15,7 +15,7 @@ from pipelines.checks.published import Published
 from pipelines.config.settings import Settings
 from pipelines.core.finding import Severity
 from pipelines.finance.reconcile.statements import RULES, read_statement
-from pipelines.warehouse.duckdb_file import Row
+from pipelines.finance.reports.alerts import Alerts, OpenBreaks
 
 # Lines of a description: a check of each list can find something in hundreds of connections.
 MOST_SHOWN = 20
@@ -59,7 +59,7 @@ def check_results(
         if key in results_of:
             yield _combine(key, results_of[key])
         elif key.asset_key == BREAKS:
-            yield _rule_result(key.name, published)
+            yield _rule_result(key.name, published.alerts)
 
 
 def _combine(key: dg.AssetCheckKey, results: list[CheckResult]) -> dg.AssetCheckResult:
@@ -84,57 +84,50 @@ def _combine(key: dg.AssetCheckKey, results: list[CheckResult]) -> dg.AssetCheck
     )
 
 
-def _rule_result(rule: str, published: Published) -> dg.AssetCheckResult:
+def _rule_result(rule: str, alerts: Alerts | None) -> dg.AssetCheckResult:
     """Return whether a rule has no open break; it fails where that is not known.
 
-    It is not where a record cannot be read.
+    It is not where a record cannot be read, or where there are no books (`alerts` None).
     """
-    problems = _problems_of_rule(rule, published)
-    lines = [*problems]
-    lines += [note.message for note in published.notes if note.subject == rule]
-    if problems:
-        lines.append(SHOW_BREAKS.format(rule=rule))
+    if alerts is None:
+        return _rule_failed(rule, ["Not known. The published version is not reconciled."], {})
     metadata = dict[str, int]()
-    if not _why_not_evaluated(rule, published):
-        rows = _open_breaks(rule, published)
-        metadata["open breaks"] = sum(row["breaks"] for row in rows)
+    problems = list[str]()
+    reason = alerts.not_evaluated.get(rule)
+    if reason is None:
+        open_breaks = [row for row in alerts.open_breaks if row.rule == rule]
+        metadata["open breaks"] = sum(row.breaks for row in open_breaks)
+        problems += [_open_breaks_text(row) for row in open_breaks]
+    problems += [f"Not known: {doubt.message}" for doubt in alerts.unread]
+    if reason is not None:
+        problems.append(f"Not known. {reason}")
+    notes = [note.message for note in alerts.notes if note.subject == rule]
+    if problems:
+        return _rule_failed(rule, [*problems, *notes], metadata)
     return dg.AssetCheckResult(
         asset_key=BREAKS,
         check_name=rule,
-        passed=not problems,
+        passed=True,
         severity=dg.AssetCheckSeverity.WARN,
-        description="\n".join(lines) or None,
+        description="\n".join(notes) or None,
         metadata=metadata,
     )
 
 
-def _problems_of_rule(rule: str, published: Published) -> list[str]:
-    """Return the open breaks of a rule by currency, and why others may not be known."""
-    problems = list[str]()
-    why_unknown = _why_not_evaluated(rule, published)
-    if not why_unknown:
-        problems += [_open_breaks_text(row) for row in _open_breaks(rule, published)]
-    problems += [f"Not known: {doubt.message}" for doubt in published.unread]
-    if why_unknown:
-        problems.append(f"Not known. {why_unknown}")
-    return problems
+def _rule_failed(rule: str, lines: list[str], metadata: dict[str, int]) -> dg.AssetCheckResult:
+    return dg.AssetCheckResult(
+        asset_key=BREAKS,
+        check_name=rule,
+        passed=False,
+        severity=dg.AssetCheckSeverity.WARN,
+        description="\n".join([*lines, SHOW_BREAKS.format(rule=rule)]),
+        metadata=metadata,
+    )
 
 
-def _open_breaks(rule: str, published: Published) -> list[Row]:
-    """Return a row for each currency in which a rule has open breaks."""
-    return [row for row in published.open_breaks if row["rule"] == rule]
-
-
-def _why_not_evaluated(rule: str, published: Published) -> str:
-    """Return why it is not known whether a rule has breaks; empty if it is known."""
-    if published.not_evaluated is None:
-        return "The published version is not reconciled."
-    return published.not_evaluated.get(rule, "")
-
-
-def _open_breaks_text(row: Row) -> str:
-    difference = row["difference"] or 0
-    return f"{row['breaks']:,} open breaks: {difference:,} {row['currency']}."
+def _open_breaks_text(row: OpenBreaks) -> str:
+    difference = row.difference or 0
+    return f"{row.breaks:,} open breaks: {difference:,} {row.currency or 'no currency'}."
 
 
 def _lines(result: CheckResult) -> list[str]:

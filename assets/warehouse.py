@@ -117,9 +117,9 @@ def _evaluated_tables(published: Published, version: Version) -> list[str]:
     """Return the tables of reconciliation that the published books have of a version."""
     if published.books is None or published.books.version != version.number:
         return []
-    if published.not_evaluated is None:
+    if published.alerts is None:
         return []
-    return [table for table in TABLES if table not in published.not_evaluated]
+    return [table for table in TABLES if table not in published.alerts.not_evaluated]
 
 
 def raise_problems(result: SyncResult) -> None:

@@ -109,10 +109,11 @@ def books_outdated(context: CheckContext, _about: ListName) -> Iterator[str]:
 @Check("See `partner-sync mapping propose`, and `close list` for copies.", scope="warehouse")
 def not_reconciled(context: CheckContext, _about: ListName) -> Iterator[Problem]:
     """Is every rule and table of reconciliation evaluated?"""
+    alerts = context.alerts()
     rules: dict[str, list[str]] = {}
     streams = {name.stream for name in (*context.lists, *context.published.loaded)}
     absent = " and ".join(stream for stream in ("usage", "billing") if stream not in streams)
-    for rule, reason in context.not_evaluated().items():
+    for rule, reason in alerts.not_evaluated.items():
         rules.setdefault(reason, []).append(rule)
     for reason, names in rules.items():
         # Nobody has asked for it yet.
@@ -124,18 +125,19 @@ def not_reconciled(context: CheckContext, _about: ListName) -> Iterator[Problem]
             return
         else:
             yield f"Not evaluated: {', '.join(names)}. {reason}"
-    for note in context.published.notes:
+    for note in alerts.notes:
         yield {"severity": Severity.INFO, "message": note.message, "remedy": ""}
 
 
 @Check("Say the type of the field in settings.toml.", scope="warehouse")
 def records_unreadable(context: CheckContext, _about: ListName) -> Iterator[Problem]:
     """Can every value that reconciliation needs be read?"""
-    reason = context.not_evaluated().get("unreadable", "")
+    alerts = context.alerts()
+    reason = alerts.not_evaluated.get("unreadable", "")
     # What is not mapped, nobody has asked for yet.
     if reason and not reason.startswith(NOT_MAPPED):
         raise CannotKnow(reason)
-    for doubt in context.published.unread:
+    for doubt in alerts.unread:
         # Records in quarantine have a check of their own.
         if not doubt.is_quarantine:
             yield {"subject": doubt.subject, "message": doubt.message, "remedy": doubt.remedy}
@@ -144,33 +146,35 @@ def records_unreadable(context: CheckContext, _about: ListName) -> Iterator[Prob
 @Check("partner-sync breaks", scope="warehouse")
 def large_breaks(context: CheckContext, _about: ListName) -> Iterator[str]:
     """Is the amount of every open break below the setting `break_alert_amount`?"""
-    reasons = context.not_evaluated()
+    alerts = context.alerts()
+    reasons = alerts.not_evaluated
     amount = context.settings.break_alert_amount
     if amount and reasons:
         raise CannotKnow(next(iter(reasons.values())))
-    for breaks in context.published.open_breaks:
-        if breaks["above"]:
+    for breaks in alerts.open_breaks:
+        if breaks.large:
             yield (
-                f"{breaks['above']:,} open breaks of rule {breaks['rule']} differ by "
-                f"{breaks['currency']} {amount:f} or more."
+                f"{breaks.large:,} open breaks of rule {breaks.rule} differ by "
+                f"{breaks.currency or 'no currency'} {amount:f} or more."
             )
 
 
 @Check("partner-sync close list", scope="warehouse")
 def closed_month_changed(context: CheckContext, _about: ListName) -> Iterator[Problem]:
     """Is every closed month as it was signed off?"""
-    reason = context.not_evaluated().get("closes")
+    alerts = context.alerts()
+    reason = alerts.not_evaluated.get("closes")
     months = set(context.metadata.scalars(select(Close.month).filter_by(reopened_at=None)))
     if months and reason:
         raise CannotKnow(f"Closed months are not compared with their copies. {reason}")
-    for changed in context.published.changed_months:
-        if changed["month"] not in months:
+    for changed in alerts.changed_months:
+        if changed.month not in months:
             continue  # it was reopened since the books were made
-        month = f"{changed['month']:%Y-%m}"
-        records = counted(changed["changed_records"], "record")
+        month = f"{changed.month:%Y-%m}"
+        records = counted(changed.changed_records, "record")
         message = (
             f"{month} is not as it was signed off: {records} changed since. Net difference: "
-            f"{changed['net_difference'] or 'no amount'}. The copy of the close is unchanged. The "
+            f"{changed.net_difference}. The copy of the close is unchanged. The "
             "differences are in finance.corrections."
         )
         yield {"subject": month, "message": message}

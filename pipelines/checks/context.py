@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 
 from pipelines.checks.published import ListName, LoadedList, Published
 from pipelines.config.settings import Settings
+from pipelines.finance.reports.alerts import Alerts
 from pipelines.metadata import scans
 from pipelines.metadata.runs import is_running
 from pipelines.metadata.tables import Run, Scan, VersionRow, VersionStatus
@@ -93,12 +94,12 @@ class CheckContext:
         self.require_readable()
         return known(self.published.version, "Nothing is published yet.")
 
-    def not_evaluated(self) -> dict[str, str]:
-        """Return why rules are not evaluated. Raises CannotKnow if nothing is reconciled."""
+    def alerts(self) -> Alerts:
+        """Return what of the books needs a person. Raises CannotKnow if nothing is reconciled."""
         self.version()
         if self.published.books_problem:
             raise CannotKnow(f"The books cannot be read: {self.published.books_problem}")
-        return known(self.published.not_evaluated, "There are no books of the published version.")
+        return known(self.published.alerts, "There are no books of the published version.")
 
     def load(self, about: ListName) -> LoadedList:
         """Return what is published of a list. Raises CannotKnow if nothing is."""

@@ -18,16 +18,15 @@ ACCEPT_VALUES: Final = (
 @Check(ACCEPT_VALUES, scope="warehouse")
 def bill_value_new(context: CheckContext, _about: ListName) -> Iterator[Problem]:
     """Does the mapping know every status and kind of the bills?"""
-    context.not_evaluated()
-    for value in context.published.unseen_values:
-        counts = "They count as billed." if value["is_counted"] else "They do not count as billed."
+    for value in context.alerts().unseen_values:
+        counts = "They count as billed." if value.is_counted else "They do not count as billed."
         yield {
-            "connection": value["connection"],
-            "subject": value["value"],
+            "connection": value.connection,
+            "subject": value.value,
             "message": (
-                f"{counted(value['bills'], 'bill')} of {value['connection']} have a value that the "
-                f"mapping does not list: {printable(value['value'])}. {counts} Sum: "
-                f"{value['amounts'] or 'no amount'}. Example: {printable(value['example'])}."
+                f"{counted(value.bills, 'bill')} of {value.connection} have a value that the "
+                f"mapping does not list: {printable(value.value)}. {counts} Sum: "
+                f"{value.amounts or 'no amount'}. Example: {printable(value.example)}."
             ),
         }
 
@@ -35,11 +34,10 @@ def bill_value_new(context: CheckContext, _about: ListName) -> Iterator[Problem]
 @Check("Ask the service what the code means.", scope="warehouse")
 def currency_unknown(context: CheckContext, _about: ListName) -> Iterator[Problem]:
     """Is every currency of usage and bills a code of ISO 4217?"""
-    context.not_evaluated()
-    for currency in context.published.unknown_currencies:
-        code = printable(currency["currency"])
-        used = counted(currency["used"], "usage record")
-        bills = counted(currency["bills"], "bill")
+    for currency in context.alerts().unknown_currencies:
+        code = printable(currency.currency)
+        used = counted(currency.used, "usage record")
+        bills = counted(currency.bills, "bill")
         yield {
             "subject": code,
             "message": (
@@ -52,17 +50,16 @@ def currency_unknown(context: CheckContext, _about: ListName) -> Iterator[Proble
 @Check("partner-sync close list", scope="warehouse")
 def closed_month_read_otherwise(context: CheckContext, _about: ListName) -> Iterator[Problem]:
     """Is every record of a closed month read as it was when the month was signed off?"""
-    context.not_evaluated()
-    for line in context.published.read_otherwise:
-        month = f"{line['month']:%Y-%m}"
-        records = counted(line["records"], "record")
-        currency = line["currency"] or "no currency"
+    for line in context.alerts().read_otherwise:
+        month = f"{line.month:%Y-%m}"
+        records = counted(line.records, "record")
+        currency = line.currency or "no currency"
         yield {
             "severity": Severity.INFO,
-            "subject": f"{month} {line['currency'] or ''}".strip(),
+            "subject": f"{month} {line.currency or ''}".strip(),
             "message": (
                 f"{month}: {records} did not change and are read otherwise than when the month was "
-                f"signed off. Difference: {currency} {line['difference']:f}. No correction is "
+                f"signed off. Difference: {currency} {line.difference:f}. No correction is "
                 "posted; the copy is unchanged. See finance.read_otherwise."
             ),
         }

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import duckdb
 import msgspec
@@ -18,10 +18,11 @@ from pipelines.config.types import DeclaredType
 from pipelines.core.errors import PartnerSyncError
 from pipelines.core.finding import Finding
 from pipelines.core.text import quote_identifier, quote_text
-from pipelines.finance.doubt import Doubt
-from pipelines.finance.unread import notes_of, read_not_evaluated, read_unread
+from pipelines.finance.reports.alerts import QUERIES as ALERT_QUERIES
+from pipelines.finance.reports.alerts import Alerts, judge_alerts
+from pipelines.finance.reports.queries import read_figures
 from pipelines.warehouse.books import Books, BooksFolder
-from pipelines.warehouse.duckdb_file import Row, fetch_rows
+from pipelines.warehouse.duckdb_file import fetch_rows
 from pipelines.warehouse.formats import read_format
 from pipelines.warehouse.memory_limit import readable_error
 from pipelines.warehouse.version_files import Version, Warehouse
@@ -73,50 +74,6 @@ SELECT columns.stream, columns.path, columns.declared
 FROM meta.columns AS columns
 WHERE columns.part = 'value'
 """
-# `above` are those of large amounts.
-OPEN_BREAKS: Final = """
-SELECT
-    breaks.rule, coalesce(breaks.currency, 'no currency') AS currency, count(*) AS breaks,
-    sum(breaks.difference) AS difference,
-    count(*) FILTER (abs(breaks.difference) >= nullif($amount, 0)) AS above
-FROM reconciliation.breaks AS breaks
-WHERE breaks.state <> 'resolved' AND breaks.uncertain IS NULL
-GROUP BY breaks.rule, breaks.currency
-ORDER BY ALL
-"""
-# Closed months whose records changed since; the difference is by side and currency, if any.
-CHANGED_MONTHS: Final = """
-SELECT closes.month, closes.changed_records, closes.net_difference
-FROM reconciliation.closes AS closes
-WHERE closes.state = 'outdated'
-ORDER BY closes.month
-"""
-# Values of bills that the mapping does not list; amounts by currency.
-UNSEEN_VALUES: Final = """
-SELECT
-    unseen.connection, unseen.value, min(unseen.example) AS example,
-    sum(unseen.bills)::BIGINT AS bills, bool_and(unseen.is_counted) AS is_counted,
-    string_agg(concat_ws(' ', unseen.currency, unseen.amount), ', ' ORDER BY unseen.currency)
-        AS amounts
-FROM reconciliation.unseen_values AS unseen
-GROUP BY unseen.connection, unseen.value
-ORDER BY ALL
-"""
-UNKNOWN_CURRENCIES: Final = """
-SELECT months.currency, sum(months.used_rows)::BIGINT AS used, sum(months.bills)::BIGINT AS bills
-FROM reconciliation.summary AS months
-ANTI JOIN reconciliation.currencies AS known USING (currency)
-WHERE months.currency IS NOT NULL
-GROUP BY months.currency
-ORDER BY ALL
-"""
-READ_OTHERWISE: Final = """
-SELECT
-    lines.month, lines.currency, count(*) AS records, sum(lines.difference) AS difference
-FROM reconciliation.read_otherwise AS lines
-GROUP BY lines.month, lines.currency
-ORDER BY ALL
-"""
 
 
 class ListName(NamedTuple):
@@ -154,28 +111,18 @@ class LoadedList(msgspec.Struct, frozen=True):
 class Published:
     """The published version. `problem` says why it cannot be read, empty if it can.
 
-    `not_evaluated` says of rules of reconciliation why; None: the version has none. `notes` are
-    about others, without which breaks are known all the same. `open_breaks` are rows of
-    OPEN_BREAKS, `changed_months` of CHANGED_MONTHS, and so on. `unread` are records that cannot be
-    read. `format` is the number of its format, None where it cannot be read. All that is about
-    reconciliation is of the published `books`; `books_problem` says why they cannot be read,
-    `books_age` why they show less than is known.
+    `format` is the number of its format, None where it cannot be read. `alerts` are those of the
+    published `books`; None: there are none of this version, or `books_problem` says why they cannot
+    be read. `books_age` is why they show less than is known.
     """
 
     version: Version | None = None
     problem: str = ""
     scan_ids: frozenset[str] = frozenset()
     loaded: dict[ListName, LoadedList] = field(default_factory=dict)
-    not_evaluated: dict[str, str] | None = None
-    notes: list[Doubt] = field(default_factory=list)
-    open_breaks: list[Row] = field(default_factory=list)
-    changed_months: list[Row] = field(default_factory=list)
-    unseen_values: list[Row] = field(default_factory=list)
-    unknown_currencies: list[Row] = field(default_factory=list)
-    read_otherwise: list[Row] = field(default_factory=list)
-    unread: list[Doubt] = field(default_factory=list)
     format: int | None = None
     books: Books | None = None
+    alerts: Alerts | None = None
     books_problem: str = ""
     books_age: str = ""
 
@@ -193,40 +140,23 @@ def read_published(warehouse: Warehouse, break_amount: Decimal) -> Published:
             published = Published(version, "", scan_ids, _read_lists(db), format=number)
     except (PartnerSyncError, duckdb.Error) as error:
         return Published(version, readable_error(error))
-    return replace(published, **_read_books(BooksFolder(warehouse), version, break_amount))
+    return _with_books(published, BooksFolder(warehouse), break_amount)
 
 
-def _read_books(folder: BooksFolder, version: Version, break_amount: Decimal) -> dict[str, Any]:
-    """Return what the published books say, by the names of Published.
-
-    Those of another version say nothing of this one.
-    """
-    members = dict[str, Any]()
+def _with_books(published: Published, folder: BooksFolder, break_amount: Decimal) -> Published:
+    """Return the published version with its books. Those of another version say nothing of it."""
+    books = None
     try:
         books = folder.published()
-        if books is None:
-            return members
-        members["books"] = books
         # While new books are made, or cannot be made, those of an older version are published.
-        if books.version != version.number:
-            return members
+        if books is None or published.version is None or books.version != published.version.number:
+            return replace(published, books=books)
         with folder.open_alone(books) as db:
-            rules = read_not_evaluated(db)
-            members["not_evaluated"] = {
-                rule["rule"]: rule["reason"] for rule in rules if rule["is_needed"]
-            }
-            members["notes"] = notes_of(rules)
-            # What was never evaluated has no table.
-            with suppress(duckdb.CatalogException):
-                members["changed_months"] = fetch_rows(db, CHANGED_MONTHS)
-                members["unread"] = read_unread(db)
-                members["open_breaks"] = fetch_rows(db, OPEN_BREAKS, {"amount": break_amount})
-                members["unseen_values"] = fetch_rows(db, UNSEEN_VALUES)
-                members["unknown_currencies"] = fetch_rows(db, UNKNOWN_CURRENCIES)
-                members["read_otherwise"] = fetch_rows(db, READ_OTHERWISE)
+            db.execute("SET VARIABLE large_break = $1", [break_amount or None])
+            figures = read_figures(db, books.version, ALERT_QUERIES)
     except (PartnerSyncError, duckdb.Error) as error:
-        members["books_problem"] = readable_error(error)
-    return members
+        return replace(published, books=books, books_problem=readable_error(error))
+    return replace(published, books=books, alerts=judge_alerts(figures))
 
 
 def _read_lists(db: duckdb.DuckDBPyConnection) -> dict[ListName, LoadedList]:

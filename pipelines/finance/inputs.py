@@ -12,12 +12,14 @@ from pipelines.core.errors import ConfigurationError
 from pipelines.finance.doubt import NOT_MAPPED
 from pipelines.finance.mapping import REMEDY, content_digest, mapping_of
 from pipelines.finance.reconcile.engine import Inputs
+from pipelines.finance.reconcile.statements import statements_digest
 from pipelines.metadata.decisions import break_decisions, decisions_of
 from pipelines.metadata.tables import Close
 from pipelines.versions.stores import Stores
 from pipelines.warehouse.books import FORMAT
 
-# Grows where reconciliation concludes other things of the same rows: books are then made again.
+# Grows where the code beside the statements concludes other things of the same rows: books are then
+# made again.
 RULES_VERSION: Final = 3
 
 
@@ -42,7 +44,8 @@ def read_inputs(stores: Stores) -> Inputs:
         erased = sorted({decision.subject for decision in decisions_of(session, "erase")})
     closes = read_closes(stores)
     states = [(close.manifest_sha256, close.reopened_at) for close in closes.values()]
-    parts = f"{FORMAT} {RULES_VERSION} {digest_of_mapping} {erased} {states}"
+    rules = f"{RULES_VERSION} {statements_digest()}"
+    parts = f"{FORMAT} {rules} {digest_of_mapping} {erased} {states}"
     return Inputs(
         mapping=mapping,
         mapping_text=mapping_text,

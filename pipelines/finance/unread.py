@@ -31,19 +31,7 @@ FROM sums
 GROUP BY sums.side, sums.role, sums.is_aside
 ORDER BY ALL
 """
-# Where the mapping names no field for it, no break depends on late_arrivals or external_ids, and
-# months are compared, where usage that is billed twice is a difference. Many services have no time
-# of recording, or bills that name no usage: a doubt there would never end.
-IS_NEEDED: Final = """
-rules.rule NOT IN ('billed_twice', 'late_arrivals', 'external_ids')
-OR NOT regexp_full_match(rules.reason, '[a-z_.]+ is not mapped(; [a-z_.]+ is not mapped)*')
-OR (rules.rule = 'billed_twice' AND rules.reason <> 'billing.line_usage is not mapped')
-"""
-NOT_EVALUATED: Final = f"""
-SELECT rules.rule, rules.question, rules.reason, ({IS_NEEDED}) AS is_needed
-FROM reconciliation.rules AS rules
-WHERE NOT rules.evaluated
-"""
+NOT_EVALUATED: Final = "FROM reconciliation.rules AS rules WHERE NOT rules.evaluated"
 OLD: Final = "These books do not say what could not be read."
 BY_MONTH: Final = (
     "Months are compared, as billing.line_usage is not mapped. Usage that is billed twice is a "
@@ -71,15 +59,24 @@ EPOCHS: Final = {10: '"epoch_seconds"', 13: '"epoch_milliseconds"'}
 
 def read_unread(db: duckdb.DuckDBPyConnection) -> list[Doubt]:
     """Return what records of a version cannot be read, by field. Raises duckdb.Error."""
-    return [_about(row) for row in fetch_rows(db, UNREAD)]
+    try:
+        return [_about(row) for row in fetch_rows(db, UNREAD)]
+    except duckdb.CatalogException:
+        return [Doubt("", OLD, "Run `partner-sync reconcile`.")]
 
 
 def read_not_evaluated(db: duckdb.DuckDBPyConnection) -> list[Row]:
     """Return rules and tables that were not evaluated, and why. Raises duckdb.Error.
 
-    `is_needed`: without it, nobody can say that there are no breaks.
+    `is_needed`: without it, nobody can say that there are no breaks. Where the mapping names no
+    field for it, no break depends on late_arrivals or external_ids, and months are compared, where
+    usage that is billed twice is a difference. Many services have no time of recording, or bills
+    that name no usage: a doubt there would never end.
     """
-    return fetch_rows(db, NOT_EVALUATED)
+    rows = fetch_rows(db, NOT_EVALUATED)
+    for row in rows:
+        row.setdefault("is_needed", True)  # books of an earlier release do not say
+    return rows
 
 
 def read_doubts(db: duckdb.DuckDBPyConnection) -> list[Doubt]:
@@ -87,15 +84,17 @@ def read_doubts(db: duckdb.DuckDBPyConnection) -> list[Doubt]:
 
     Raises duckdb.Error.
     """
+    return doubts_of(read_not_evaluated(db), read_unread(db))
+
+
+def doubts_of(not_evaluated: Iterable[Row], unread: Iterable[Doubt]) -> list[Doubt]:
+    """Return which rules and tables were not evaluated, then what records cannot be read."""
     rules_of: dict[str, list[str]] = {}
-    for row in read_not_evaluated(db):
+    for row in not_evaluated:
         if row["is_needed"]:
             rules_of.setdefault(row["reason"], []).append(row["rule"])
     doubts = [_not_evaluated(rules, reason) for reason, rules in rules_of.items()]
-    try:
-        return [*doubts, *read_unread(db)]
-    except duckdb.CatalogException:
-        return [*doubts, Doubt("", OLD, "Run `partner-sync reconcile`.")]
+    return [*doubts, *unread]
 
 
 def notes_of(not_evaluated: Iterable[Row]) -> list[Doubt]:

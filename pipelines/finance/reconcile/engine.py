@@ -44,7 +44,8 @@ BY_TIME: Final = ["partner", "period", "currency"]
 # What the statements read besides rows are variables.
 BEGIN: Final = """
 CREATE TABLE reconciliation.rules (
-    rule VARCHAR, question VARCHAR, evaluated BOOLEAN, reason VARCHAR, remedy VARCHAR
+    rule VARCHAR, question VARCHAR, evaluated BOOLEAN, reason VARCHAR, remedy VARCHAR,
+    rests_on VARCHAR, is_needed BOOLEAN
 );
 CREATE TABLE reconciliation.basis AS
 SELECT
@@ -118,7 +119,7 @@ CREATE_FIELDS: Final = "CREATE OR REPLACE TEMP TABLE role_fields (role VARCHAR, 
 INSERT_FIELD: Final = "INSERT INTO role_fields VALUES ($1, $2)"
 # What a disk refuses, now: the books before stay, instead of new ones with less in them.
 PASSING: Final = (duckdb.IOException, duckdb.FatalException, duckdb.InterruptException)
-INSERT_RULE: Final = "INSERT INTO reconciliation.rules VALUES ($1, $2, $3, $4, $5)"
+INSERT_RULE: Final = "INSERT INTO reconciliation.rules VALUES ($1, $2, $3, $4, $5, $6, $7)"
 
 
 @dataclass(frozen=True)
@@ -200,7 +201,15 @@ def replace_decisions(db: duckdb.DuckDBPyConnection, decisions: Sequence[dict[st
 
 def _insert_rule(db: duckdb.DuckDBPyConnection, statement: Statement, reason: str) -> None:
     if statement.question:
-        about = (statement.name, statement.question, not reason, reason or None, statement.remedy)
+        about = (
+            statement.name,
+            statement.question,
+            not reason,
+            reason or None,
+            statement.remedy,
+            statement.rests_on or None,
+            statement.is_needed(reason),
+        )
         db.execute(INSERT_RULE, about)
 
 

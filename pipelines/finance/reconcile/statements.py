@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass
 from functools import cache
+from hashlib import sha256
 from importlib.resources import files
 from typing import Final
 
@@ -26,14 +27,21 @@ MEMORY: Final = {
     "breaks": ("used_amount", "billed_amount", "difference"),
     "corrections": ("amount_before", "amount_now", "difference"),
 }
-NOTE: Final = re.compile(r"^-- (kind|question|label|remedy|needs): (.*)$", re.MULTILINE)
+NOTE: Final = re.compile(
+    r"^-- (kind|question|label|remedy|needs|rests on|may lack): (.*)$", re.MULTILINE
+)
+ANY_ROLE: Final = "any role"
+WITHOUT_ROLES: Final = re.compile(r"[a-z_.]+ is not mapped(; [a-z_.]+ is not mapped)*")
 
 
 @dataclass(frozen=True)
 class Statement:
     """One file of `sql/`: what it asks, and the roles and other statements that it needs.
 
-    Its result is a table of reconciliation, or what `kind` says: `TEMP TABLE`, `VIEW`.
+    Its result is a table of reconciliation, or what `kind` says: `TEMP TABLE`, `VIEW`. `rests_on`
+    is the list of which a row may only not have been seen where a rule finds a break: `usage`,
+    `billing`, `partners`, or `the side that has less`. `may_lack` is the role that a mapping need
+    not have, or `any role`.
     """
 
     name: str
@@ -43,6 +51,14 @@ class Statement:
     label: str = ""  # of its breaks, before what their cause says; empty: the cause says all
     remedy: str = ""
     needs: str = ""
+    rests_on: str = ""
+    may_lack: str = ""
+
+    def is_needed(self, reason: str) -> bool:
+        """Return whether nobody can say that there are no breaks, as it was not evaluated."""
+        if not WITHOUT_ROLES.fullmatch(reason):
+            return True
+        return self.may_lack != ANY_ROLE and reason != f"{self.may_lack} is not mapped"
 
 
 @cache
@@ -53,6 +69,15 @@ def read_statement(name: str) -> Statement:
     return Statement(name, text, **read_notes(text))
 
 
+@cache
+def statements_digest() -> str:
+    """Return a digest of all statements: another one means other conclusions of the same rows."""
+    digest = sha256()
+    for name in STATEMENTS:
+        digest.update(read_statement(name).query.encode())
+    return digest.hexdigest()
+
+
 def read_notes(text: str) -> dict[str, str]:
     """Return what the first lines of a statement note, such as `-- needs: months`."""
-    return dict(NOTE.findall(text))
+    return {name.replace(" ", "_"): note for name, note in NOTE.findall(text)}

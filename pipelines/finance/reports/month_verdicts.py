@@ -75,8 +75,8 @@ class MonthVerdict:
 class ChangedMonth:
     """A closed month that is not as it was signed off; amounts are changes since then.
 
-    `posted_to` are the months to which its corrections are posted. `sides` has the changes of each
-    currency with one: used and billed.
+    `net_difference` is their text by side and currency. `posted_to` are the months to which its
+    corrections are posted. `sides` has the changes of each currency with one: used and billed.
     """
 
     month: date
@@ -84,6 +84,7 @@ class ChangedMonth:
     preparer: str
     reviewer: str
     changed_records: int
+    net_difference: str
     posted_to: tuple[date, ...]
     sides: dict[str | None, dict[str, Decimal]]
     difference: Sums
@@ -215,6 +216,7 @@ def _changed_month(month: date, rows: Sequence[Row], order: Sequence[str | None]
         preparer=any_row["preparer"],
         reviewer=any_row["reviewer"],
         changed_records=any_row["changed_records"],
+        net_difference=any_row["net_difference"] or "no amount",
         posted_to=tuple(sorted(posted_to)),
         sides=sides,
         difference=add_up((row for row in rows if row["difference"]), order),

@@ -13,7 +13,7 @@ import duckdb
 from pipelines.finance.doubt import Doubt
 from pipelines.finance.mapping import REMEDY
 from pipelines.finance.reconcile.statements import read_notes
-from pipelines.finance.unread import notes_of, read_doubts, read_not_evaluated
+from pipelines.finance.unread import doubts_of, notes_of, read_not_evaluated, read_unread
 from pipelines.warehouse.duckdb_file import Row, fetch_rows
 
 WITHOUT_AMOUNTS: Final = ("proofs", "as_of")
@@ -22,7 +22,8 @@ EARLIER: Final = (*WITHOUT_AMOUNTS, "breaks", "currencies")
 QUERIES: Final = (
     *EARLIER, "counterparts", "open_breaks", "months", "trend", "places", "recent", "beside",
     "severities", "uncertain", "partners", "ageing", "reasons", "apart", "late", "gaps",
-    "last_close", "changed_closes", "newest_usage", "covered", "news",
+    "last_close", "changed_closes", "newest_usage", "covered", "news", "open_by_rule",
+    "unseen_values", "unknown_currencies", "read_otherwise",
 )  # fmt: skip
 """Each becomes a temporary table. A query reads those that `needs` in its first lines names."""
 SCANS: Final = "SELECT loads.scan_id FROM meta.loads AS loads"
@@ -35,7 +36,8 @@ class Figures:
     `tables` has the rows of each query, `rules` says of each rule and table of reconciliation
     whether it was evaluated. `problem` is why usage was not compared with billing; then only the
     proofs have rows. `scans` are those that the version holds, `breaks` are all breaks.
-    `doubts` say why there may be other breaks, `notes` what was not needed. `previous` and
+    `not_evaluated` are the rules and tables that were not, `unread` the records that cannot be
+    read. `doubts` say why there may be other breaks, `notes` what was not needed. `previous` and
     `closed` are earlier versions, the latter at the last close.
     """
 
@@ -45,6 +47,8 @@ class Figures:
     tables: dict[str, list[Row]]
     scans: list[str]
     breaks: dict[str, Row]
+    not_evaluated: list[Row] = field(default_factory=list)
+    unread: list[Doubt] = field(default_factory=list)
     doubts: list[Doubt] = field(default_factory=list)
     notes: list[Doubt] = field(default_factory=list)
     previous: "Figures | None" = None
@@ -65,13 +69,17 @@ def read_figures(
     tables: dict[str, list[Row]] = {name: [] for name in QUERIES}
     for name in in_order(WITHOUT_AMOUNTS if problem else queries):
         tables[name] = _evaluate(db, name)
+    not_evaluated = []
+    if rules:
+        not_evaluated = read_not_evaluated(db)
     tables["not_checked"] = []
+    unread: list[Doubt] = []
     doubts: list[Doubt] = []
     notes: list[Doubt] = []
     if not problem:
-        not_evaluated = read_not_evaluated(db)
         tables["not_checked"] = [row for row in not_evaluated if row["is_needed"]]
-        doubts = read_doubts(db)
+        unread = read_unread(db)
+        doubts = doubts_of(not_evaluated, unread)
         notes = notes_of(not_evaluated)
     return Figures(
         version=version,
@@ -80,6 +88,8 @@ def read_figures(
         tables=tables,
         scans=_scans(db),
         breaks={row["break_id"]: row for row in tables["breaks"]},
+        not_evaluated=not_evaluated,
+        unread=unread,
         doubts=doubts,
         notes=notes,
         previous=previous,

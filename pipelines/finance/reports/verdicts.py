@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from pipelines.finance.doubt import Doubt, sentences
+from pipelines.finance.reports.alerts import Alerts, judge_alerts
 from pipelines.finance.reports.amounts import Sums
 from pipelines.finance.reports.changes import (
     Changes,
@@ -19,9 +20,7 @@ from pipelines.finance.reports.changes import (
 )
 from pipelines.finance.reports.month_verdicts import (
     Answer,
-    ChangedMonth,
     MonthVerdict,
-    judge_changed_months,
     judge_months,
     month_as_json,
 )
@@ -66,6 +65,7 @@ class CurrencyTotals:
 class Verdicts:
     """What is known of a version.
 
+    `alerts` are what checks show of it.
     `problem` is why usage is not compared with billing; then there are no amounts. `doubts` and
     `not_complete` (lists that are compared) say why there may be other breaks. `partners` have an
     open break, `severities` count breaks. `closed_months` begin with the newest. `changes` and
@@ -84,14 +84,14 @@ class Verdicts:
     months: tuple[MonthVerdict, ...]
     closed_months: tuple[date, ...]
     last_closed_at: datetime | None
-    changed_months: tuple[ChangedMonth, ...]
+    alerts: Alerts
     changes: Changes | None
     change_since_close: Sums | None
 
     def posted_to(self) -> list[date]:
         """Return the months to which corrections of closed months are posted."""
         months: set[date] = set()
-        for changed in self.changed_months:
+        for changed in self.alerts.changed_months:
             months.update(changed.posted_to)
         return sorted(months)
 
@@ -147,7 +147,7 @@ def judge(figures: Figures) -> Verdicts:
         months=judge_months(figures, is_all_known=is_all_known),
         closed_months=closed_months,
         last_closed_at=last_closed_at,
-        changed_months=judge_changed_months(figures),
+        alerts=judge_alerts(figures),
         changes=changes_since(previous, figures) if previous else None,
         change_since_close=changed_difference(closed, figures) if closed else None,
     )

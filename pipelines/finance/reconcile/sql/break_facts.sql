@@ -54,14 +54,15 @@ WITH found AS (
              WHEN at_stake * 100 >= abs(billed.amount) THEN 2
              ELSE 1 END + (age_days > 7)::INTEGER + (age_days > 30)::INTEGER AS level,
         -- The list of which a row that is absent may only not have been seen.
-        CASE known.rule WHEN 'not_billed' THEN 'billing' WHEN 'not_used' THEN 'usage'
-            WHEN 'unknown_partner' THEN 'partners'
-            WHEN 'different' THEN CASE WHEN known.difference < 0 THEN 'billing'
-                WHEN getvariable('match_by') <> 'month' THEN NULL
-                WHEN known.difference > 0 OR known.more_quantity > 0 THEN 'usage'
-                WHEN known.more_quantity < 0 THEN 'billing' END
-            END AS stream
+        CASE WHEN rules.rests_on <> 'the side that has less' THEN rules.rests_on
+             WHEN rules.rests_on IS NULL THEN NULL
+             WHEN known.difference < 0 THEN 'billing'
+             WHEN getvariable('match_by') <> 'month' THEN NULL
+             WHEN known.difference > 0 OR known.more_quantity > 0 THEN 'usage'
+             WHEN known.more_quantity < 0 THEN 'billing'
+             END AS stream
     FROM known
+    LEFT JOIN reconciliation.rules AS rules USING (rule)
     LEFT JOIN billed USING (connection, partner, month, currency)
 ), explained AS (
     SELECT DISTINCT judged.break_id

@@ -1,5 +1,6 @@
 -- question: Which external id does each partner have, and is it blank, duplicate or changed?
 -- needs: summary partners.id partners.external_id
+-- may lack: any role
 -- remedy: Correct the external id with the service.
 WITH earlier AS (
     SELECT

@@ -1,5 +1,6 @@
 -- question: How many days after its use is usage recorded, and which grace_days cover that?
 -- needs: usage.period usage.recorded
+-- may lack: any role
 -- remedy: Set grace_days so that 99 % of the records arrive before a month is closed.
 WITH lags AS (
     SELECT

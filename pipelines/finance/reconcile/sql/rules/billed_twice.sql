@@ -1,6 +1,7 @@
 -- question: Is no usage billed more than once?
 -- label: Billed more than once
 -- needs: exceptions usage.id billing.line_usage
+-- may lack: billing.line_usage
 -- remedy: Dispute the second bill. The bill that was issued first counts.
 -- Where lines beyond the first are not what is billed too much, as after a part of the usage was
 -- billed, all rows of the pair are: their difference is what to dispute.

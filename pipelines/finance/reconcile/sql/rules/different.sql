@@ -1,6 +1,7 @@
 -- question: Does each bill show the partner, currency, quantity and amount of its usage?
 -- label: Bill and usage differ
 -- needs: exceptions usage.amount billing.amount
+-- rests on: the side that has less
 -- remedy: Compare both records with `partner-sync trace break`, then dispute or accept the bill.
 -- Rounding that adds up is one break of the month.
 WITH new_values AS (

@@ -1,6 +1,7 @@
 -- question: Is all usage of a month on a bill, once the bills are due?
 -- label: Used and not billed
 -- needs: exceptions usage.partner usage.period
+-- rests on: billing
 -- remedy: Request the missing bill, or late usage on the next one. Find out what a bill lacks.
 WITH new_values AS (
     SELECT billed.connection, billed.key, min(billed.unseen) AS value

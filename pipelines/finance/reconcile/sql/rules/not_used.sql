@@ -1,6 +1,7 @@
 -- question: Does every bill line that refers to usage have its usage record?
 -- label: Billed without usage
 -- needs: exceptions billing.partner
+-- rests on: usage
 -- remedy: Before you pay, ask which usage the bill is for. Lines without a reference are fees.
 -- A credit note of such a line belongs to the first bill that has it. If it takes all of that back,
 -- only the other bills are breaks.

@@ -1,5 +1,6 @@
 -- question: Do all usage records and bills belong to partners of the list?
 -- needs: partners.id usage.partner billing.partner
+-- rests on: partners
 -- remedy: Ask the service about the identifier. Totals of known partners lack its records.
 SELECT
     records.*,
