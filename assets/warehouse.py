@@ -1,4 +1,4 @@
-"""Here: the step that does all that follows reading (`nightly.publish`), and its assets; exports.
+"""Here: the step that does all that follows (`nightly.after_reading`), its assets, and exports.
 
 They have no partitions: a version holds all days and connections, so one step builds all of it.
 """
@@ -14,7 +14,7 @@ from assets.keys import EXPORTS, PUBLISHED, REPORT, raw_key, reconciliation_key,
 from assets.resources import HomeResource, failure
 from pipelines.app.checkup import current_version, run_checks
 from pipelines.app.export import export_tables
-from pipelines.app.nightly import publish, rebuild_with_books
+from pipelines.app.nightly import after_reading, rebuild_with_books
 from pipelines.app.results import SyncResult
 from pipelines.app.session import AppSession
 from pipelines.checks.published import Published
@@ -44,9 +44,9 @@ def warehouse_assets(settings: Settings) -> dg.AssetsDefinition:
         with home.session() as session:
             if context.selected_asset_keys:
                 if context.run.job_name == REBUILD_JOB:
-                    result = publish(session, rebuild_with_books)
+                    result = after_reading(session, rebuild_with_books)
                 else:
-                    result = publish(session)
+                    result = after_reading(session)
                 assets = list(_asset_results(session, result))
                 published = result.published
                 checks = result.checks

@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # every module that the command line uses
     from pipelines.app import discover as discover
     from pipelines.app import export as export
     from pipelines.app import format_numbers as format_numbers
+    from pipelines.app import held_scans as held_scans
     from pipelines.app import maintenance as maintenance
     from pipelines.app import nightly as nightly
     from pipelines.app import notify as notify

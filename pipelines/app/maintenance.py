@@ -1,4 +1,7 @@
-"""Work on versions and files: list and verify them, delete old ones, erase; held scans."""
+"""Here: work on versions and files: list and verify them, delete old ones, roll back, erase.
+
+Not here: what a night does (nightly), decisions about held scans (held_scans).
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
@@ -6,7 +9,6 @@ from functools import partial
 from pathlib import Path
 
 from sqlalchemy import select
-from sqlalchemy.orm import Session
 
 from pipelines.app.session import AppSession
 from pipelines.core import stop
@@ -16,7 +18,6 @@ from pipelines.finance.books import make_books, try_books
 from pipelines.finance.inputs import read_closes
 from pipelines.finance.reconcile.close_copy import require_intact
 from pipelines.metadata import scans
-from pipelines.metadata.decisions import add_decision
 from pipelines.metadata.scans import ScanStatus
 from pipelines.metadata.tables import Scan, VersionRow, VersionStatus
 from pipelines.versions import change, erase, prune
@@ -31,8 +32,7 @@ from pipelines.warehouse.version_files import Version
 
 WITH_FILE = (VersionStatus.PUBLISHED, VersionStatus.LOST)  # of a version that should have one
 __all__ = [
-    "ErasureRequest", "decide_held_scan", "erase_records", "list_versions", "prune_files",
-    "rollback", "verify_files",
+    "ErasureRequest", "erase_records", "list_versions", "prune_files", "rollback", "verify_files",
 ]  # fmt: skip
 # Share of the scan files. To delete more suggests a wrong --days, or wrong dates.
 MOST_PRUNED = 0.5
@@ -56,7 +56,7 @@ def prune_files(
     with session.metadata.transaction() as db:
         newest = scans.newest_start(db) or session.clock.utc_now()
     before = min(newest, session.clock.utc_now()) - timedelta(days=days)
-    # Nothing is deleted yet: it is counted first.
+    # A dry run is how it is counted what would be deleted.
     old = prune.prune(session, before, dry_run=True)
     if dry_run or not old:
         return old
@@ -91,6 +91,7 @@ def verify_files(session: AppSession) -> Row:
     damaged = [_unknown_file(file) for file in session.archive.unknown_files(known)]
     damaged += _lost_versions(session)
     damaged += [_left_over(path) for path in left_over(session.home)]
+    # What is damaged so far is in no reader; what a reader finds is one of its files.
     files = len(readers) + len(damaged)
     for read in readers:
         stop.raise_if_requested()
@@ -162,7 +163,7 @@ def _left_over(path: Path) -> Row:
 def _read_version(session: AppSession, version: Version) -> None:
     require_unchanged(session.metadata, version)
     with session.warehouse.open(version.number):
-        pass
+        pass  # to open it reads its totals and compares them
 
 
 def list_versions(session: AppSession) -> list[Row]:
@@ -202,7 +203,7 @@ def erase_records(
     show: Callable[[SearchResult], object],
     confirm: Callable[[], object],
 ) -> list[Row]:
-    """Erase records as `publish.erase` does, and make books without them."""
+    """Erase records as `versions.erase` does, and make books without them."""
     with change.change_versions(session):
         memory.settle(session)
     erased = erase.erase(session, request, show, confirm)
@@ -213,37 +214,3 @@ def erase_records(
             f"The records are erased, but there are no books: {error}", error.remedy
         ) from error
     return erased
-
-
-def decide_held_scan(
-    session: AppSession, connection: str, stream: str, reason: str, *, reject: bool = False
-) -> str:
-    """Approve or reject the held scan of a list; return what was decided, as a sentence.
-
-    The decision is about this scan only: a later scan passes the same guards.
-    """
-    # It raises for a list that is not configured, and names those that are.
-    session.lists([connection], [stream])
-    kind = "reject" if reject else "approve"
-    status = ScanStatus.REJECTED if reject else ScanStatus.APPROVED
-    with session.metadata.transaction() as db:
-        scan = _held_scan(db, connection, stream)
-        if scan is None:
-            raise PartnerSyncError(
-                f"No scan of {connection}/{stream} is held. Nothing was changed.",
-                "Run `partner-sync status` to see what waits for a decision.",
-            )
-        # `set_status` replaces it by the reason of the decision.
-        held_because = scan.reason
-        add_decision(db, session.decision(kind, scan.scan_id, reason))
-        scans.set_status(db, scan.scan_id, status, reason)
-    began = f"{scan.started_at:%Y-%m-%d %H:%M}"
-    return f"{status.capitalize()} the scan of {connection}/{stream} of {began} ({held_because})."
-
-
-def _held_scan(db: Session, connection: str, stream: str) -> Scan | None:
-    """Return the scan of a list that waits for a decision; None if none does."""
-    for scan in scans.held_scans(db):
-        if (scan.connection, scan.stream) == (connection, stream):
-            return scan
-    return None

@@ -1,10 +1,11 @@
 """Here: what happens in a night, from start to end. The command line and Dagster call these steps.
 
-- `sync` is the whole night: read every list, then `publish`.
-- `publish` is what follows the reading: a version, its books, the checks, the report, messages.
+- `sync` is the whole night: read every list, then `after_reading`.
+- `after_reading` is what follows: a version, its books, the checks, the report, messages.
 - `build_with_books` and `rebuild_with_books` are its first two steps: a version and its books.
 
-Dagster reads groups of connections in runs of their own, then calls `publish` once for all.
+Dagster reads groups of connections in runs of their own, then calls
+`after_reading` once for all.
 
 Not here: how a list is read (read), what is done with versions on other days (maintenance).
 """
@@ -27,7 +28,7 @@ from pipelines.core.errors import LockHeld, PartnerSyncError
 from pipelines.core.text import printable
 from pipelines.finance import memory
 from pipelines.finance.books import try_books
-from pipelines.finance.report import current_page, read_published, write_report
+from pipelines.finance.report import current_page, read_figures_of_books, write_report
 from pipelines.load.load import LoadResult
 from pipelines.versions.build import BuildResult, build, rebuild
 from pipelines.versions.change import change_versions, drop_replaced
@@ -83,10 +84,10 @@ def sync(
     """
     if no_build:
         streams = read(session, requests, on_progress)
-        return replace(publish(session, None), streams=streams)
+        return replace(_check_and_tell(session, None), streams=streams)
     early = list[BuildResult]()
     streams = read(session, requests, on_progress, early)
-    result = publish(session)
+    result = after_reading(session)
     return replace(result, streams=streams, build=_together(early, result.build))
 
 
@@ -163,13 +164,16 @@ def _together(early: Sequence[BuildResult], last: BuildResult | None) -> BuildRe
     return BuildResult(last.version, is_new, tuple(results), failed)
 
 
-def publish(session: AppSession, make: MakeVersion | None = build_with_books) -> SyncResult:
-    """Make a version and its books (`make` None: no), check both, write the report, tell people.
+def after_reading(session: AppSession, make: MakeVersion = build_with_books) -> SyncResult:
+    """Make a version and its books, check both, write the report, tell people what was found.
 
     What fails once the version is published is in `problems` of the result. Raises
     PartnerSyncError where no version can be built.
     """
-    built = make(session) if make is not None else None
+    return _check_and_tell(session, make(session))
+
+
+def _check_and_tell(session: AppSession, built: BuildResult | None) -> SyncResult:
     published = current_version(session)
     checks = run_checks(session, published)
     problems = list[PartnerSyncError]()
@@ -192,7 +196,7 @@ def _write_report(session: AppSession, built: BuildResult | None) -> Path | None
     page = current_page(session)
     if page is not None and not built.is_new:
         return page
-    figures = read_published(session)
+    figures = read_figures_of_books(session)
     page = write_report(session, figures)
     if built.is_new and session.settings.notify_summary:
         app.notify.notify_summary(session, figures)

@@ -1,4 +1,4 @@
-"""Every check of the pipeline. `sync`, `status` and Dagster's asset checks show the same list.
+"""Every check, with those of money.py and skipped.py; `sync`, `status` and Dagster show the same.
 
 A check is a function: its name is the code, its docstring the question. It yields what it finds,
 and raises CannotKnow where there is nothing to judge by.

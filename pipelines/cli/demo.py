@@ -26,7 +26,7 @@ def demo(
         session = open_home(demo_home)
         code = run_sync(session, [app.results.ReadRequest("demo")])
         line(finance.proposals.accept(session))
-        report = app.nightly.publish(session).report
+        report = app.nightly.after_reading(session).report
         for question, answer in app.demo.answers(demo_home):
             line(question, style="bold")
             OUT.print(answer.to_string(index=False), end="\n\n", markup=False)

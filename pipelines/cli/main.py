@@ -237,7 +237,7 @@ def approve(
 ) -> int:
     """Approve the held scan of a list, then build a version that contains it."""
     session = open_home()
-    line(app.maintenance.decide_held_scan(session, connection, stream, reason, reject=reject))
+    line(app.held_scans.decide_held_scan(session, connection, stream, reason, reject=reject))
     if reject or no_build:
         return ExitCode.DONE
     return run_build(session)

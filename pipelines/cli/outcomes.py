@@ -90,7 +90,7 @@ def run_build(
     session: "app.session.AppSession", make: "app.nightly.MakeVersion | None" = None
 ) -> int:
     """Publish what waits, by `make` (default: a build), and print it; return the exit code."""
-    result = app.nightly.publish(session, make or app.nightly.build_with_books)
+    result = app.nightly.after_reading(session, make or app.nightly.build_with_books)
     values = result.values(str(session.home.link))
     show(values["scans"], json_value=values)
     _show_findings(result.findings)

@@ -79,7 +79,10 @@ class Chain:
         return np.concatenate([part["mark"] for part in self._parts])
 
     def join(self, page: Page, back: int) -> bool:
-        """Continue with a page that was requested `back` rows before the end, if it joins."""
+        """Continue with a page that was requested `back` rows before the end, if it joins.
+
+        From the first shared row on, the rows of the newer page replace those of the older.
+        """
         if self.end == back:
             self._begin(page)
             return True

@@ -1,7 +1,7 @@
-"""Which rows of the pages that were read count: the newest copies, one for each key.
+"""Here: which copies of rows are loaded: the newest of counted and PARTIAL lists, one for each key.
 
-Here: arithmetic over all rows of a list. Not here: whether these rows are all that the list has
-(`read_list.py`).
+Where pages overlap, the newer page replaces the older in `Chain.join`. Not here: whether these rows
+are all that the list has (read_list).
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ class SelectedRows(NamedTuple):
 
 
 def newest_rows(pages: Sequence[Page]) -> RowArray:
-    """Return each row as the newest of the pages shows it that have the most copies of it."""
+    """Return the copies of each mark from one page: of those with the most copies, the newest."""
     best = np.empty(0, ROW)
     for first in range(0, len(pages), PAGES_AT_ONCE):
         group = pages[first : first + PAGES_AT_ONCE]

@@ -100,6 +100,8 @@ class _Driver:
     async def read(self) -> Proof:
         clock = self.client.clock
         deadline = clock.monotonic() + self.max_seconds
+        # `read_list` returns its proof where it wants no further page: from `next` here, or from
+        # `send` and `throw` in `_use`.
         try:
             wanted = next(self._steps)
             for exchange in self.scan.exchanges():
@@ -132,6 +134,7 @@ class _Driver:
             if not isinstance(result, BaseException):
                 exchange, _page = result
                 self._append(exchange)
+            # A defect must be seen, but a read that fails raises its own failure.
             elif not cancel and not isinstance(result, ServiceError):
                 raise result
 

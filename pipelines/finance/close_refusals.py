@@ -1,6 +1,7 @@
 """Why a month cannot be closed, and what a close of it would rest on.
 
-Here: what is asked before a month is closed. Not here: closing it (close).
+Here: what is asked of the month. Open breaks do not prevent a close: they are copied with it. Not
+here: that two people sign (`_one_person` in close), closing it (close).
 """
 
 from collections.abc import Iterable, Iterator

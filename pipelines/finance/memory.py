@@ -40,7 +40,8 @@ ARROW: Final = {
     ),
 }
 DIGITS: Final = 38
-# Breaks that are not as they are remembered. `last_seen` changes each time, and is known otherwise.
+# Breaks that are not as they are remembered. `last_seen` of one that is there changes each time:
+# `break_facts.sql` takes it from `last_as_of`.
 CHANGED: Final = """
 SELECT {columns}
 FROM reconciliation.break_facts AS facts
@@ -50,7 +51,7 @@ ORDER BY facts.break_id
 """
 POSTED: Final = """
 SELECT {columns}
-FROM (FROM reconciliation.corrections EXCEPT ALL FROM temp.memory_corrections) AS facts
+FROM (FROM reconciliation.corrections EXCEPT ALL FROM temp.memory_corrections) AS posted
 ORDER BY ALL
 """
 logger = logging.getLogger(__name__)
@@ -81,6 +82,7 @@ def settle(stores: Stores) -> None:
             is_later = table.version > published.number
             undone = update(table).where(is_later, table.undone_at.is_(None))
             session.execute(undone.values(undone_at=now))
+            # What was undone before this version was made, an earlier rollback undid.
             if row is not None:
                 back = update(table).where(~is_later, table.undone_at > row.created_at)
                 session.execute(back.values(undone_at=None))
@@ -177,10 +179,11 @@ def find_new(db: duckdb.DuckDBPyConnection) -> NewMemory:
         then=", ".join(f"before.{name}" for name in compared),
     )
     posted = POSTED.format(
-        columns=", ".join(f"facts.{column.name}" for column in _columns("corrections"))
+        columns=", ".join(f"posted.{column.name}" for column in _columns("corrections"))
     )
     breaks: list[Row] = []
     corrections: list[Row] = []
+    # Either is missing where its statement failed.
     with suppress(duckdb.CatalogException):
         breaks = fetch_rows(db, changed)
     with suppress(duckdb.CatalogException):

@@ -26,7 +26,7 @@ from pipelines.warehouse.version_files import Version
 NAME: Final = re.compile(r"v(\d{8,})\.html")
 
 
-def read_published(session: Stores) -> Figures:
+def read_figures_of_books(session: Stores) -> Figures:
     """Return the figures of the published books, and what they were earlier.
 
     Earlier are the books of the newest version with older data, and those of the last close.

@@ -1,7 +1,7 @@
 """What a load has to say to people: why a scan waits for them, and what they should know.
 
 Here: guards, which run before the first write, and findings. Not here: who is told of them
-(`pipelines/app/notify.py`), and how a held scan is approved (`pipelines/versions`).
+(`pipelines/app/notify.py`), and how a held scan is approved (`pipelines/app/held_scans.py`).
 """
 
 from collections.abc import Iterator

@@ -82,8 +82,8 @@ class Stage:
 
     def __post_init__(self) -> None:
         self.is_seen = np.zeros(len(self.current), np.bool_)
-        self._key = self.scan.completeness.traits.key
-        self._fields = key_fields(self._key)
+        self._key_path = self.scan.completeness.traits.key
+        self._fields = key_fields(self._key_path)
         # How many records without a key there are of each digest.
         self._equal: Counter[int] = Counter()
         self._index: list[pa.RecordBatch] = []
@@ -116,17 +116,18 @@ class Stage:
         """Read all pages, or as many as show that an object has names that are data.
 
         Raises ArchiveDamaged, ValueError.
-        Of conflicting copies, the one that is current stays; the others go to quarantine.
+        Of conflicting copies, the one that is current stays: `_note_seen` leaves it out, and
+        CREATE_DELTA keeps it. The others go to quarantine.
         """
         group = list[RawRecord]()
         size = 0
         for page in self.scan.exchanges():
             stop.raise_if_requested()
             self.requests.append(request_row(self.scan, page))
-            for record in self._new_records(page, self.scan.completeness.used):
+            for record in self._note_seen(page, self.scan.completeness.used):
                 group.append(record)
                 size += len(record.raw)
-            for record in self._new_records(page, self.scan.completeness.conflicting):
+            for record in self._note_seen(page, self.scan.completeness.conflicting):
                 self._refuse(record, CONFLICT)
             if size >= GROUP_BYTES:
                 self._decode(group)
@@ -136,8 +137,8 @@ class Stage:
                     return
         self._decode(group)
 
-    def _new_records(self, page: Exchange, rows: dict[int, Ranges]) -> Iterable[RawRecord]:
-        """Return the records that are not current, and remember which current rows are seen."""
+    def _note_seen(self, page: Exchange, rows: dict[int, Ranges]) -> Iterable[RawRecord]:
+        """Remember which current rows a page has; return the records that are not current."""
         numbers = list[int]()
         for first, end in rows.get(page.page, ()):
             numbers += range(first, end)
@@ -162,7 +163,7 @@ class Stage:
 
         The i-th of equal records has a digest and a key of its own.
         """
-        if self._key is not None:
+        if self._key_path is not None:
             return digests, repeat(None)
         keys = []
         for i, digest in enumerate(digests.tolist()):
@@ -170,6 +171,7 @@ class Stage:
             number = self._equal[digest]
             key = f"{digest:016x}#{number}"
             keys.append(key)
+            # Else it would be taken for the first one, which may be current.
             if number > 1:
                 digests[i] = int.from_bytes(join_digests([key.encode()]))
         return digests, keys
@@ -221,7 +223,7 @@ class Stage:
             key = record.key or record_key(content, self._fields)
             if key is None:
                 batch.members += count_members([content])
-                self._refuse(record, NO_KEY.format(self._key))
+                self._refuse(record, NO_KEY.format(self._key_path))
                 continue
             record.key = key
             usable.append(record)
@@ -232,12 +234,12 @@ class Stage:
     def _refuse(self, record: RawRecord, reason: str) -> None:
         """Put a record in quarantine."""
         record.key = None
-        if self._key is not None:
-            record.key = read_key(record.raw, self._key)
+        if self._key_path is not None:
+            record.key = read_key(record.raw, self._key_path)
         record.reason = reason
         # Whoever read the list sets records without a key aside with the conflicting ones.
         if record.key is None and reason == CONFLICT:
-            record.reason = NO_KEY.format(self._key)
+            record.reason = NO_KEY.format(self._key_path)
         self.quarantined.append(record)
 
     def quarantine_conflicts(self, conflicts: Collection[tuple[int, int]]) -> None:
@@ -260,14 +262,14 @@ class Stage:
 
     def _stored(self, table: Place, start: int) -> pa.Table:
         """Return the rows of a table that are at a position in the file."""
-        rows = self._read(start)
+        rows = self._read_back(start)
         places = self.schema.columns_of(table.table)
         columns = store_rows(places, rows, self.lost, self.rounded)
         if not table.path:
             columns["_scan_id"] = pa.repeat(self.scan.scan_id, len(rows))
         return pa.table(columns)
 
-    def _read(self, start: int) -> pa.RecordBatch:
+    def _read_back(self, start: int) -> pa.RecordBatch:
         """Return the staged rows at a position in the file."""
         self.file.seek(start)
         return pa.ipc.open_stream(self.file).read_next_batch()
@@ -278,7 +280,7 @@ class Stage:
             if table.table != place.table:
                 continue
             for start in self._starts.get(table.path, ()):
-                rows = self._read(start)
+                rows = self._read_back(start)
                 if place.name in rows.schema.names:
                     yield from texts_sent(rows.column(place.name))
 

@@ -1,10 +1,16 @@
 """Here: each request waits for the earliest moment at which the service should not refuse it.
 
-After a 429, all requests wait in `_wait`. Not here: which moment that is (policy), what answers say
-of the limit (learner), how long a refused request waits besides (http.retry).
+An actor is the account for which the service counts requests. `hold` lets in one request of a
+process after the other; it queues (`_queue`) and waits (`_wait`), also for the end of a pause after
+a 429. Requests for a token wait only for that (`wait_for_pause`). A request that a pause catches at
+the last moment (`check_leaving`) is sent to `hold` again.
+
+Not here: which moment that is (policy), what answers say of the limit (learner), how long a refused
+request waits besides (http.retry).
 
 The processes of an actor share its slots through the metadata database. Each access is one short
-transaction. Times are seconds of the clock that the processes share (`Metadata.now`).
+transaction. In the database, times are seconds of the clock that the processes share
+(`Metadata.now`); a `Slot` has those of this process.
 """
 
 import asyncio
@@ -164,6 +170,7 @@ class RateLimiter:
         """Return whether latency leaves part of the limit unused, so pages may be prefetched."""
         trips = sorted(self._learner.trips) or [0.0]
         long_trip = trips[9 * len(trips) // 10]  # nine of ten are shorter
+        # Requests that are under way at once where the limit is used up.
         filling = long_trip * self._learner.limit / self._options.window_seconds
         return self._active < math.ceil(filling - PREFETCH_MARGIN) + 1
 
@@ -191,6 +198,7 @@ class RateLimiter:
             if min(seconds, now - noted_at) > NOTED_SECONDS:
                 noted_at = now
                 logger.info("Pause, or no room in the limit: requests go on in %.0f s.", seconds)
+            # Its slot is taken at a look within `LEAD`, so that no other request gets the moment.
             margin = LEAD - MARGIN if seconds > LEAD else LAST_LOOK
             await self._clock.sleep(min(seconds - margin, LONGEST_SLEEP))
         await self._clock.sleep(seconds)

@@ -1,4 +1,4 @@
 """Here: DuckDB files of versions and books, their formats, and the symlinks to the published ones.
 
-Not here: what is in them (load, publish, finance).
+Not here: what is in them (load, versions, finance).
 """

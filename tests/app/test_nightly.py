@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pipelines.app.maintenance import rollback
-from pipelines.app.nightly import build_with_books, publish
+from pipelines.app.nightly import after_reading, build_with_books, sync
 from pipelines.app.results import SyncResult
 from pipelines.core.errors import ExitCode
 from pipelines.core.files import write_durably
@@ -50,7 +50,7 @@ def page_of(result: SyncResult) -> str:
 
 
 def test_a_night_publishes_reports_and_tells(night: Stores, channel: Channel) -> None:
-    result = publish(night)
+    result = after_reading(night)
     assert result.build
     assert result.build.is_new
     assert result.published.books
@@ -65,12 +65,12 @@ def test_a_night_publishes_reports_and_tells(night: Stores, channel: Channel) ->
 def test_a_night_without_news_writes_and_tells_nothing_again(
     night: Stores, channel: Channel
 ) -> None:
-    first = publish(night)
+    first = after_reading(night)
     written = page_of(first)
     titles(channel)
     assert first.report
     moment = first.report.stat().st_mtime_ns
-    again = publish(night)
+    again = after_reading(night)
     assert again.report == first.report
     assert first.report.stat().st_mtime_ns == moment
     assert page_of(again) == written
@@ -78,11 +78,11 @@ def test_a_night_without_news_writes_and_tells_nothing_again(
 
 
 def test_the_report_shows_newer_books_of_the_same_version(night: Stores) -> None:
-    assert "1 open break" in page_of(publish(night))
+    assert "1 open break" in page_of(after_reading(night))
     ((break_id,),) = night.rows(BREAKS)
     decide(night, "break_resolve", break_id)
     make_books(night)
-    result = publish(night)
+    result = after_reading(night)
     assert result.build
     assert not result.build.is_new
     assert "1 open break" not in page_of(result), page_of(result)[9000:12000]
@@ -93,7 +93,7 @@ def test_what_fails_after_publishing_is_said_and_holds_nothing_back(
 ) -> None:
     page = night.home.reports / "v00000001.html"
     (page / "a folder in its place").mkdir(parents=True)
-    result = publish(night)
+    result = after_reading(night)
     assert night.home.link.exists()
     assert result.report is None
     (problem,) = result.problems
@@ -102,7 +102,7 @@ def test_what_fails_after_publishing_is_said_and_holds_nothing_back(
     (findings,) = titles(channel)
     assert "findings" in findings
     remove_folder(page)
-    assert publish(night).report == page
+    assert after_reading(night).report == page
 
 
 def remove_folder(folder: Path) -> None:
@@ -111,7 +111,7 @@ def remove_folder(folder: Path) -> None:
 
 
 def test_a_night_that_publishes_nothing_says_what_is_found(night: Stores) -> None:
-    result = publish(night, make=None)
+    result = sync(night, [], lambda *_: None, no_build=True)
     assert (result.build, result.report) == (None, None)
     assert not night.home.link.exists()
     assert result.checks
@@ -125,12 +125,12 @@ def test_a_failure_of_what_finance_remembers_holds_back_no_rows(
 
     with monkeypatch.context() as broken:
         broken.setattr(memory, "settle", fail)
-        result = publish(night)
+        result = after_reading(night)
     assert result.build
     assert result.build.is_new
     assert "cannot be taken over: unexpected KeyError" in caplog.text
     assert "books_outdated" in {each.code for each in result.findings}
-    assert publish(night).published.books
+    assert after_reading(night).published.books
 
 
 @pytest.mark.long

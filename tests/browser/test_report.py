@@ -13,7 +13,7 @@ from typing import Any, Literal
 import pytest
 from playwright.sync_api import Browser, Page, ViewportSize, expect
 
-from pipelines.finance.report import read_published, write_report
+from pipelines.finance.report import read_figures_of_books, write_report
 from tests.browser.operator import open_chromium
 from tests.reconcile.books import bill, line, publish, used
 from tests.versions.homes import OpenHome, Record, Stores
@@ -95,7 +95,7 @@ def publish_books(stores: Stores) -> None:
 def report(open_home: OpenHome) -> Path:
     """The report of version 2, which has the last four bills more than version 1."""
     stores = open_home(publish_books)
-    return write_report(stores, read_published(stores))
+    return write_report(stores, read_figures_of_books(stores))
 
 
 @pytest.fixture(scope="module")

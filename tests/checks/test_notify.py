@@ -10,7 +10,7 @@ from pipelines.app.checkup import run_checks
 from pipelines.app.notify import notify_findings, notify_summary, send_test
 from pipelines.app.session import AppSession
 from pipelines.core.finding import Finding, Severity
-from pipelines.finance.report import read_published
+from pipelines.finance.report import read_figures_of_books
 from pipelines.metadata.findings import record_findings
 from pipelines.metadata.tables import Notification
 from tests.checks.channel import SECRET, Channel
@@ -136,13 +136,13 @@ def test_finance_gets_a_summary_with_exact_amounts(
     session: AppSession, stores: Stores, channel: Channel
 ) -> None:
     publish(stores, mapping="", usage=[used("u")])
-    notify_summary(session, read_published(session))
+    notify_summary(session, read_figures_of_books(session))
     assert "Nothing is mapped" in lines(channel)[0]
     dollars = used("v", "1234567.891", currency="USD")
     bare = used("w", currency=None)
     publish(stores, partners=partners([FIRST]), usage=[used("u"), dollars, bare])
     publish(stores, billing=[bill("b", line("u", "6.00"))])
-    notify_summary(session, read_published(session))
+    notify_summary(session, read_figures_of_books(session))
     euros, others, unknown = lines(channel)
     assert euros.startswith("EUR: used 5.000, billed 6.000, credit notes 0.000, difference +1.000")
     assert "difference -1,234,567.891" in others

@@ -12,7 +12,7 @@ from pipelines.app.checkup import current_version, run_checks
 from pipelines.app.notify import notify_summary
 from pipelines.checks.check import State
 from pipelines.finance.reconcile.statements import RULES
-from pipelines.finance.report import read_published
+from pipelines.finance.report import read_figures_of_books
 from pipelines.finance.reports.render import render_report
 from pipelines.metadata.tables import Notification
 from tests.cli.conftest import Cli
@@ -89,7 +89,7 @@ def check_commands(cli: Cli, case: Case) -> None:
 
 
 def check_report(stores: Stores, case: Case) -> None:
-    page = render_report(read_published(stores))
+    page = render_report(read_figures_of_books(stores))
     assert ("No open breaks, not proven" in page) == (not case.is_known)
     assert ("Not known:" in page) == (not case.is_known)
     assert case.said.split(" is not mapped")[0] in page
@@ -109,7 +109,7 @@ def check_dagster(stores: Stores, case: Case) -> None:
 
 def check_notification(stores: Stores, case: Case) -> None:
     told = stores.changed(notify_summary=("NO_SUCH_VARIABLE",))
-    notify_summary(told, read_published(stores))
+    notify_summary(told, read_figures_of_books(stores))
     with stores.metadata.transaction() as db:
         text = db.query(Notification).order_by(Notification.sent_at.desc()).first()
         assert text is not None

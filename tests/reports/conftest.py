@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from pipelines.finance.report import read_published
+from pipelines.finance.report import read_figures_of_books
 from pipelines.finance.reports.queries import Figures, read_figures
 from pipelines.finance.reports.render import render_report
 from pipelines.warehouse.books import BooksFolder
@@ -69,7 +69,7 @@ def figures_of(stores: Stores, number: int = 2) -> Figures:
 
 def page_text(stores: Stores) -> str:
     """Return the words of the report of the published version."""
-    return text_of(render_report(read_published(stores)))
+    return text_of(render_report(read_figures_of_books(stores)))
 
 
 def text_of(page: str) -> str:

@@ -6,7 +6,7 @@ import pytest
 
 from pipelines.app.nightly import build_with_books
 from pipelines.finance.close import close_month
-from pipelines.finance.report import read_published
+from pipelines.finance.report import read_figures_of_books
 from pipelines.finance.reports.render import render_report
 from tests.reconcile.books import bill, home_with, line, publish, used
 from tests.reports.conftest import page_text, text_of
@@ -38,7 +38,7 @@ paid = home_with(
 
 @pytest.mark.long
 def test_a_month_in_which_an_amount_is_missing_is_not_right(paid: Stores) -> None:
-    figures = read_published(paid)
+    figures = read_figures_of_books(paid)
     assert [row["is_balanced"] for row in figures.tables["months"]] == [False, True, False]
     text = text_of(render_report(figures))
     assert "Sep 2026 not signed off No open break. Difference: none." in text

@@ -11,7 +11,7 @@ import pytest
 from pipelines.app.maintenance import rollback
 from pipelines.app.nightly import build_with_books
 from pipelines.finance.close import close_month
-from pipelines.finance.report import read_published, write_report
+from pipelines.finance.report import read_figures_of_books, write_report
 from pipelines.finance.reports.queries import Figures
 from pipelines.finance.reports.render import axis_of, render_report
 from pipelines.finance.reports.text import format_amount
@@ -67,7 +67,7 @@ def test_without_reconciliation_there_is_a_banner_and_no_verdict(stores: Stores)
     assert not re.search("balance|agree|open break|difference", text, re.IGNORECASE)
     assert page.count(">COMPLETE<") == 3
     publish(stores, billing=BILLS)
-    found = read_published(stores).previous
+    found = read_figures_of_books(stores).previous
     assert found
     assert found.version == 2  # the newest that has figures
 
@@ -89,7 +89,7 @@ def test_an_axis_has_round_numbers_and_all_amounts() -> None:
 
 
 def test_the_page_and_the_list_of_reports_are_written(stores: Stores) -> None:
-    file = write_report(stores, read_published(stores))
+    file = write_report(stores, read_figures_of_books(stores))
     assert file == stores.home.reports / "v00000002.html"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     text = text_of(file.read_text("utf-8"))
@@ -101,7 +101,7 @@ def test_the_page_and_the_list_of_reports_are_written(stores: Stores) -> None:
     )
     assert "+1.11 3 +5.60 \u22124.49 first Ltd :&nbsp;+10.00; " in text
     rollback(stores, 1, "a test")
-    first = write_report(stores, read_published(stores))
+    first = write_report(stores, read_figures_of_books(stores))
     assert "No earlier version is compared with billing" in first.read_text("utf-8")
     index = (file.parent / "index.html").read_text("utf-8")
     assert re.findall(r'href="(\S+)"', index) == [file.name, first.name]
@@ -125,7 +125,7 @@ def test_the_change_since_the_last_close(stores: Stores) -> None:
     )
     stores = stores.changed(keep_versions=1)
     publish(stores, billing=EARLIER)
-    figures = read_published(stores)
+    figures = read_figures_of_books(stores)
     assert figures.closed
     since_close = judge(figures).change_since_close
     assert since_close
@@ -144,7 +144,7 @@ def test_the_change_since_the_last_close(stores: Stores) -> None:
 @pytest.mark.long
 def test_nothing_is_balanced_or_resolved_if_a_list_is_not_proven(stores: Stores) -> None:
     publish(stores, complete=False, billing=BILLS)
-    page = render_report(read_published(stores))
+    page = render_report(read_figures_of_books(stores))
     assert "no usage record or bill has changed. <strong>" in page
     text = text_of(page)
     assert "Uncertain breaks: EUR&nbsp;\u22124.40. 6 other months" in text
@@ -153,7 +153,7 @@ def test_nothing_is_balanced_or_resolved_if_a_list_is_not_proven(stores: Stores)
     assert "Open breaks: 7 before, 3 now. 4 now uncertain (EUR&nbsp;\u22124.40, " in text
     other = bill("b2", line("a2", "7.20"), month="2026-07-01")  # 7.11 before
     publish(stores, billing=[BILLS[0], other, *BILLS[2:]])
-    changes = judge(read_published(stores)).changes
+    changes = judge(read_figures_of_books(stores)).changes
     assert changes
     moves = {move.kind: move.breaks for move in changes.moves}
     counts = {kind: len(breaks) for kind, breaks in moves.items()}
@@ -188,12 +188,12 @@ def test_a_month_is_right_only_if_it_is_over_and_proven(stores: Stores) -> None:
     about: Record = {"day": "2026-10-05", "recorded": "2026-10-06T10:00:00Z"}
     october = bill("o", line("o", "5.00"), month="2026-10-01", issued="2026-10-31T22:00:00Z")
     publish(stores, usage=[*USAGE, used("o", "5.00", **about)], billing=[*BILLS, october])
-    page = render_report(read_published(stores))
+    page = render_report(read_figures_of_books(stores))
     months = "Nov 2026 in progress {} Oct 2026 not signed off {} Difference: none. No amounts: KWD"
     assert months.format("No amounts: EUR, KWD, JPY.", "Yes: balanced") in text_of(page)
     assert page.count('class="badge good">Yes') == 1
     publish(stores, complete=False, billing=[*BILLS, october])
-    page = render_report(read_published(stores))
+    page = render_report(read_figures_of_books(stores))
     assert "Oct 2026 not signed off Not proven: no open break Difference: none." in text_of(page)
 
 

@@ -15,7 +15,7 @@ from pipelines.app.notify import notify_summary
 from pipelines.checks.published import read_published as read_checked
 from pipelines.finance.close import close_month
 from pipelines.finance.doubt import Doubt
-from pipelines.finance.report import read_published
+from pipelines.finance.report import read_figures_of_books
 from pipelines.finance.reports.amounts import EXACT, add_up
 from pipelines.finance.reports.month_verdicts import Answer, MonthVerdict, SignOff
 from pipelines.finance.reports.queries import QUERIES, Figures, in_order, read_figures, read_query
@@ -263,13 +263,15 @@ SAYS = {
 
 def check_the_same_is_said_everywhere(stores: Stores) -> None:
     """Compare the verdicts with the page, `report --json` and what checks read."""
-    verdicts = judge(read_published(stores))
+    verdicts = judge(read_figures_of_books(stores))
     text = page_text(stores)
     months: list[dict[str, Any]] = []
     for month in verdicts.months:
         assert SAYS[month.answer].format(month.open_breaks) in text
         months.append({"answer": month.answer.value, "open_breaks": month.open_breaks})
-    notify_summary(stores.changed(notify_summary=("NO_SUCH_VARIABLE",)), read_published(stores))
+    notify_summary(
+        stores.changed(notify_summary=("NO_SUCH_VARIABLE",)), read_figures_of_books(stores)
+    )
     with stores.metadata.transaction() as db:
         notified = db.query(Notification).order_by(Notification.sent_at.desc()).first()
         assert notified is not None

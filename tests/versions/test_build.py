@@ -9,7 +9,7 @@ from random import Random
 import duckdb
 import pytest
 
-from pipelines.app.nightly import publish
+from pipelines.app.nightly import after_reading
 from pipelines.core import stop
 from pipelines.core.errors import ExitCode, PartnerSyncError
 from pipelines.metadata.decisions import add_decision
@@ -96,7 +96,7 @@ def test_a_sync_whose_scan_was_held_needs_attention_whatever_became_of_it(
     published: Stores,
 ) -> None:
     read(published, Reading(FEW))
-    synced = publish(published, build_beside_another)
+    synced = after_reading(published, build_beside_another)
     assert {each.severity for each in synced.findings} == {"info"}
     assert synced.exit_code == ExitCode.NEEDS_ATTENTION
 

@@ -2,6 +2,7 @@
 
 Each line takes the month of its own usage; the bill, and what its lines do not add up to, the
 latest of them. It is computed once, as a table, for every version of every bill without a period.
+Not here: the month of a bill that has a period (`_expressions` in normalize), which is asked first.
 """
 
 from typing import Final

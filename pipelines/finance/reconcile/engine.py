@@ -1,7 +1,8 @@
 """Evaluates every rule and table of reconciliation in books that are being made.
 
 Each is one file of `sql/`: comments that say what it asks and what it needs, and a query. One that
-lacks a role or fails leaves an empty table; `reconciliation.rules` says why.
+lacks a role or fails leaves an empty table; `reconciliation.rules` says why. If none can be
+evaluated, there are no tables: empty ones would look like "no breaks".
 """
 
 from collections.abc import Iterator, Sequence
@@ -157,8 +158,9 @@ class Inputs:
 def reconcile(db: duckdb.DuckDBPyConnection, inputs: Inputs) -> None:
     """Fill the schemas `reconciliation` and `finance` of new books, whose version is attached.
 
-    Raises nothing for what cannot be evaluated; only duckdb.Error for memory that is refused, if
-    there may be more. Where nothing can be evaluated, only table `rules` is there, which says why.
+    Where nothing can be evaluated, only table `rules` is there, which says why. Raises duckdb.Error
+    for what may pass (`PASSING`), and for memory that is refused if there may be more; and what a
+    request to stop raises.
     """
     problem = inputs.problem
     try:

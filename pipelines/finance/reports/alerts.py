@@ -1,7 +1,7 @@
 """Here: what of the published books needs a person: open breaks, changed months, unmapped values.
 
-The checks of `sync` and `status`, Dagster's checks and the messages show these values. Not here:
-the answer for a month or the version (verdicts), of which they are a part.
+The checks of `sync` and `status`, Dagster's checks and the messages to operators show these values.
+They are a part of the verdicts. Not here: the answers for a month and for the version (verdicts).
 """
 
 from dataclasses import dataclass

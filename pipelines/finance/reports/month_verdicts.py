@@ -2,7 +2,8 @@
 
 Not here: whether usage and billing are equal. `is_balanced` comes from `sql/recent.sql`, which
 reads `sql/months.sql`, which reads `verdict` of `reconciliation.summary`, which reads
-`reconciliation.month_facts`.
+`reconciliation.month_facts`: of a partner's month, of a month, of several months in turn. Checks
+and messages to operators show alerts instead (alerts).
 """
 
 from collections import defaultdict

@@ -1,6 +1,7 @@
 """Decides what the figures of a version prove, of each currency and altogether.
 
-The page, `report --json` and the notification of a version show these values and decide nothing.
+The page and `report --json` show these values and decide nothing; the notification of a version has
+its totals, and why they are not proven.
 """
 
 from collections.abc import Iterable
