@@ -14,7 +14,14 @@ ROOM = 4 * 10**9  # bytes: more than all homes of a run
 FOLDER = Path(__file__).parent
 BROWSER = FOLDER / "browser"
 POSTGRESQL = (FOLDER / "metadata/test_postgresql.py", FOLDER / "rate_limit/test_postgresql.py")
-LONG = (FOLDER / "sandbox", FOLDER / "interface", BROWSER, *POSTGRESQL)  # all tests in them
+BUCKET = (FOLDER / "files/test_archive.py", FOLDER / "files/test_open_store.py")
+LONG = (
+    FOLDER / "sandbox",
+    FOLDER / "interface",
+    BROWSER,
+    *POSTGRESQL,
+    *BUCKET,
+)  # all tests in them
 
 gc.set_threshold(50_000)  # looking for garbage as often as usual takes a tenth of the time
 # Every commit waits for the disk; no test can tell whether it did.

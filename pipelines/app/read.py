@@ -19,12 +19,14 @@ from sqlalchemy.orm import Session
 from pipelines.app.connect import limiter_actor, open_service
 from pipelines.app.description import read_description, sized
 from pipelines.app.results import OnProgress, ReadRequest, StreamResult
+from pipelines.app.resume import resume_scan
 from pipelines.app.session import AppSession
 from pipelines.app.skipped import look_again
 from pipelines.archive.lines import ScanHeader
-from pipelines.archive.scan_file import OpenScan, SealedScan, scan_row
+from pipelines.archive.scan_file import SealedScan, scan_row
 from pipelines.config.settings import Stream
-from pipelines.core.errors import ArchiveDamaged, NewerFormat, PartnerSyncError
+from pipelines.core.errors import PartnerSyncError
+from pipelines.core.loop import in_thread
 from pipelines.core.text import printable
 from pipelines.extract.pages import ALGORITHM_VERSION
 from pipelines.extract.scan import read_scan
@@ -38,7 +40,6 @@ from pipelines.metadata.tables import Run
 # A run without a schedule resumes an open scan that is not older; a scheduled one, none of before
 # its tick.
 RESUME_HOURS = 24
-CHANGED = "The scan was begun with another address, path, limit, key or version of partner-sync."
 logger = logging.getLogger(__name__)
 
 
@@ -191,7 +192,9 @@ class _Run:
         """Read one list and keep its result; no failure of one list reaches the others."""
         result = self.results[stream.name]
         try:
-            scan = self._new_enough_scan(result) or await self._read_scan(stream, client)
+            scan = await in_thread(self._new_enough_scan, result)
+            if scan is None:
+                scan = await self._read_scan(stream, client)
         except PartnerSyncError as error:
             self.fail(error, stream.name)
         except Exception as error:  # noqa: BLE001 - a defect in one list must not stop the others
@@ -220,7 +223,9 @@ class _Run:
         result = self.results[stream.name]
         advance = partial(self.on_progress, f"{result.connection}/{result.stream}")
         header = self._new_header(stream, client)
-        scan = self._resumable_scan(header)
+        hours = 0 if self.row.scheduled_at else RESUME_HOURS
+        since = self.not_before - timedelta(hours=hours)
+        scan = await in_thread(resume_scan, session, header, since)
         result.source = "resumed" if scan else "read"
         if scan is None:
             with session.metadata.transaction() as db:
@@ -234,32 +239,6 @@ class _Run:
         with session.metadata.transaction() as db:
             scans.seal_scan(db, sealed.scan_id, sealed.completeness, sealed.sha256)
         return sealed
-
-    def _resumable_scan(self, new: ScanHeader) -> OpenScan | None:
-        """Return the open scan to go on with; abandon every other one of the list.
-
-        One that asks for something else than a new one would is abandoned too.
-        """
-        hours = 0 if self.row.scheduled_at else RESUME_HOURS
-        since = self.not_before - timedelta(hours=hours)
-        with self.session.metadata.transaction() as db:
-            row = scans.scan_to_resume(db, new.connection, new.stream, since)
-            if row is None:
-                return None
-            try:
-                scan = self.session.archive.resume(row)
-                reason = "" if scan.header.begins_like(new) else CHANGED
-            except (ArchiveDamaged, NewerFormat) as error:
-                reason = str(error)
-            if reason:
-                row.status = scans.ScanStatus.ABANDONED
-                row.reason = reason
-                logger.info("%s: %s The list is read again.", new.stream, reason)
-                return None
-            row.run_id = self.row.run_id
-            began = f"{row.started_at:%Y-%m-%d %H:%M:%S} UTC"
-        logger.info("%s: resuming the interrupted scan of %s.", new.stream, began)
-        return scan
 
     def _new_header(self, stream: Stream, client: ServiceClient) -> ScanHeader:
         name = self.row.connection

@@ -12,6 +12,7 @@ from pipelines.config.settings import load_settings
 from pipelines.core.clock import Clock
 from pipelines.core.errors import MemoryRefused
 from pipelines.core.text import Redactor
+from pipelines.files.open_store import open_store
 from pipelines.metadata.engine import Metadata
 from pipelines.metadata.owner import require_own_database
 from pipelines.versions.stores import Stores
@@ -37,17 +38,17 @@ def open_session(home: Home | None = None, *, clock: Clock | None = None) -> Ite
     # It raises where there is none, before `prepare` creates a folder.
     settings.connections()
     home = settings.home.prepare()
-    archive = Archive(home.archive)
     warehouse = Warehouse(home, MemoryLimit.of(settings.memory_limit))
     metadata = Metadata.open(home.metadata_file, settings.metadata_url)
     clock = clock or Clock()
     try:
-        if settings.metadata_url:
+        if settings.metadata_url and settings.files is None:
             require_own_database(metadata, home.root, clock)
+        store = open_store(settings, metadata, clock)
         yield AppSession(
             settings=settings,
             metadata=metadata,
-            archive=archive,
+            archive=Archive(home.archive, store),
             warehouse=warehouse,
             clock=clock,
             redactor=Redactor(),

@@ -7,7 +7,7 @@ from typing import Final
 
 from pipelines.app.session import AppSession
 from pipelines.archive.records import join_digests
-from pipelines.archive.scan_file import SealedScan, scan_file
+from pipelines.archive.scan_file import SealedScan
 from pipelines.checks.published import ListName
 from pipelines.core.errors import ArchiveDamaged, ConfigurationError, PartnerSyncError
 from pipelines.core.text import printable, quote_identifier
@@ -136,7 +136,7 @@ class _Record:
         }
 
     def _file(self, scan_id: str) -> Path:
-        return self.session.archive.folder / scan_file(*self.list_name, scan_id)
+        return self.session.archive.file(*self.list_name, scan_id)
 
     def _proof(self, row: Row, raw: bytes) -> str:
         """Return why a row was made of a raw record. Raises ArchiveDamaged if it was not."""

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
-from typing import Self
+from typing import Final, Self
 
 from msgspec.structs import replace
 
@@ -23,7 +23,10 @@ from pipelines.archive.lines import Exchange, Frame, ScanHeader, Seal
 from pipelines.core.errors import ArchiveDamaged, NewerFormat
 from pipelines.core.files import durable_rename, private_folder, storing, write_durably
 from pipelines.core.proof import Completeness
+from pipelines.files.store import IN_FOLDER, FileStore
 from pipelines.metadata.tables import Scan
+
+SEALED: Final = "*/*/*.jsonl.zst"
 
 
 def open_path(path: Path) -> Path:
@@ -98,19 +101,20 @@ class OpenScan:
     path: Path
     header: ScanHeader
     _last: Frame
+    _store: FileStore = IN_FOLDER
     requests: int = 0
     rate_limited: int = 0
 
     @classmethod
-    def create(cls, path: Path, header: ScanHeader) -> Self:
-        """Start a scan file. Raises StorageFailed."""
+    def create(cls, path: Path, header: ScanHeader, store: FileStore = IN_FOLDER) -> Self:
+        """Start a scan file, which `store` keeps once it is sealed. Raises StorageFailed."""
         first = lines.START.followed_by_line(header)
         with storing(path):
             write_durably(open_path(path), first.content)
-        return cls(path, header, first)
+        return cls(path, header, first, store)
 
     @classmethod
-    def resume(cls, path: Path) -> Self:
+    def resume(cls, path: Path, store: FileStore = IN_FOLDER) -> Self:
         """Open a scan file again: cut off a broken last line, or a seal that nobody recorded.
 
         Raises ArchiveDamaged if the file is missing, or damaged before its end, and NewerFormat.
@@ -124,7 +128,7 @@ class OpenScan:
             if isinstance(last.line(), Seal):
                 last = before
             os.truncate(file, last.end)
-        return cls(path, header, last)
+        return cls(path, header, last, store)
 
     def append(self, exchange: Exchange, *, durable: bool = True) -> int:
         """Write one exchange and return its page. Raises StorageFailed; the rest is as before.
@@ -141,13 +145,13 @@ class OpenScan:
         return _exchanges(open_path(self.path), self._last.digest.hex())
 
     def seal(self, completeness: Completeness, original: str | None = None) -> "SealedScan":
-        """Write the seal, wait for the disk, rename away `.open`. Raises StorageFailed.
+        """Write the seal, wait for the disk, keep the file without `.open`. Raises StorageFailed.
 
         `original` is the digest of the file before records were erased.
         """
         self._write(Seal(completeness, original))
         with storing(self.path):
-            durable_rename(open_path(self.path), self.path)
+            self._store.put(open_path(self.path), self.path)
         return SealedScan.open(self.path)
 
     def _write(self, line: lines.Line, *, durable: bool = True) -> None:
@@ -200,20 +204,20 @@ class SealedScan:
         """Read every exchange. Raises ArchiveDamaged, which names page and byte."""
         return _exchanges(self.path, self.sha256)
 
-    def erase(self, is_erased: Callable[[bytes], bool]) -> None:
+    def erase(self, is_erased: Callable[[bytes], bool], store: FileStore = IN_FOLDER) -> None:
         """Replace records by null in the file. Raises ArchiveDamaged, StorageFailed.
 
         The row of the scan needs no change: the seal keeps the digest that it names.
         """
         erased_rows = dict[int, list[int]]()
-        part = OpenScan.create(self.path.with_name(f".{self.path.name}.part"), self.header)
+        part = OpenScan.create(self.path.with_name(f".{self.path.name}.erased.part"), self.header)
         for exchange in self.exchanges():
             rows = exchange.rows_where(is_erased)
             erased_rows[exchange.page] = rows
             part.append(exchange.without(rows), durable=False)
         part.seal(self.completeness.without(erased_rows), self.original)
         with storing(self.path):
-            durable_rename(part.path, self.path)
+            store.put(part.path, self.path)
 
     def pages(self) -> Iterator[Exchange]:
         """Read the exchanges with rows that are used or in conflict."""
@@ -243,9 +247,13 @@ def scan_file(connection: str, stream: str, scan_id: str) -> str:
 
 @dataclass(frozen=True)
 class Archive:
-    """Scan files below one folder. Rows of `scans` say which there should be."""
+    """Scan files below one folder. Rows of `scans` say which there should be.
+
+    One that is being written is on this machine only. `store` keeps those that are sealed.
+    """
 
     folder: Path
+    store: FileStore = IN_FOLDER
 
     def create(self, header: ScanHeader) -> OpenScan:
         """Start the scan file that a header describes. Raises StorageFailed."""
@@ -253,37 +261,63 @@ class Archive:
         # One by one: parents that are made with a folder would be public.
         for folder in (self.folder, path.parent.parent, path.parent):
             private_folder(folder)
-        return OpenScan.create(path, header)
+        return OpenScan.create(path, header, self.store)
 
     def resume(self, scan: Scan) -> OpenScan:
         """Continue a scan whose row says that it is open. Raises ArchiveDamaged."""
-        return OpenScan.resume(self.folder / scan.file)
+        return OpenScan.resume(self.folder / scan.file, self.store)
 
     def has_open(self, scan: Scan) -> bool:
-        """Return whether there is a file of a scan that has not ended."""
+        """Return whether there is a file of a scan that has not ended, as far as is known here.
+
+        Raises StorageFailed.
+        """
         path = self.folder / scan.file
-        return path.exists() or open_path(path).exists()
+        return open_path(path).exists() or self.store.get(path).exists()
 
     def open_sealed(self, scan: Scan) -> SealedScan:
         """Open a sealed scan.
 
-        Raises ArchiveDamaged, for a missing or another scan's file too, and NewerFormat.
+        Raises ArchiveDamaged, for a missing or another scan's file too, NewerFormat, StorageFailed.
         """
-        sealed = SealedScan.open(self.folder / scan.file)
-        with _damage_named(sealed.path):
-            if scan.sha256 not in {None, sealed.original}:
-                raise ValueError("it is whole, but not the file that was sealed")
-        return sealed
+        path = self.store.get(self.folder / scan.file)
+        try:
+            return self._open_own(path, scan)
+        except ArchiveDamaged:
+            if not self.store.get_again(path):
+                raise
+        return self._open_own(path, scan)
+
+    def file(self, connection: str, stream: str, scan_id: str) -> Path:
+        """Return the path of a sealed scan's file, which may not exist. Raises StorageFailed."""
+        return self.store.get(self.folder / scan_file(connection, stream, scan_id))
+
+    def erase(self, scan: Scan, is_erased: Callable[[bytes], bool]) -> None:
+        """Replace records of a sealed scan by null. Raises ArchiveDamaged, StorageFailed."""
+        self.open_sealed(scan).erase(is_erased, self.store)
 
     def delete(self, scans: Iterable[Scan]) -> None:
         """Delete the files of scans that are not read now. Raises StorageFailed."""
         for scan in scans:
             path = self.folder / scan.file
             with storing(path):
-                path.unlink(missing_ok=True)
+                self.store.delete(path)
                 open_path(path).unlink(missing_ok=True)
 
+    def connections(self) -> set[str]:
+        """Return the connections that sealed or open scan files are of. Raises StorageFailed."""
+        files = [*self.folder.glob("*/*/*"), *self.store.sizes(self.folder, SEALED)]
+        return {file.relative_to(self.folder).parts[0] for file in files}
+
     def unknown_files(self, known: Iterable[Scan]) -> list[Path]:
-        """Return the sealed scan files that no row of `scans` names."""
+        """Return the sealed scan files that no row of `scans` names. Raises StorageFailed."""
         known_files = {self.folder / scan.file for scan in known}
-        return sorted(set(self.folder.glob("*/*/*.jsonl.zst")) - known_files)
+        return sorted(self.store.sizes(self.folder, SEALED).keys() - known_files)
+
+    @staticmethod
+    def _open_own(path: Path, scan: Scan) -> SealedScan:
+        sealed = SealedScan.open(path)
+        with _damage_named(path):
+            if scan.sha256 not in {None, sealed.original}:
+                raise ValueError("it is whole, but not the file that was sealed")
+        return sealed

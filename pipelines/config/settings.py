@@ -75,6 +75,10 @@ class Settings(values.Table):
     home: SkipJsonSchema[Home]  # named by a variable of the environment
     metadata_url: str | None = None
     """PostgreSQL URL of the metadata database; default: a SQLite file in the home"""
+    files: values.BucketUrl | None = None
+    """bucket that keeps scan files, such as s3://bucket/prefix; default: the home"""
+    files_endpoint: values.Endpoint | None = None
+    """address of the service that has the bucket; default: AWS"""
     connections_at_once: int = Field(default=32, ge=1, le=1000)
     """connections that one sync reads at the same time"""
     publish_minutes: float = Field(default=5, gt=0)

@@ -139,6 +139,18 @@ Memory = Annotated[
 
 
 Address = Annotated[str, AfterValidator(_address)]
+BUCKET = r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[\w.=-]+)*/?"
+BucketUrl = Annotated[
+    str, _match(BUCKET, "must be a bucket such as s3://bucket/prefix, without credentials")
+]
+# Also http: requests are signed, and many buckets are in the same private network.
+Endpoint = Annotated[
+    str,
+    _match(
+        r"https?://(\[[0-9a-f:]+\]|[\w.-]+)(:[0-9]{1,5})?/?",
+        "must be scheme, host and port, such as https://s3.example.com",
+    ),
+]
 FullPath = Annotated[
     Path,
     AfterValidator(_expanded),

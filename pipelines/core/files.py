@@ -66,12 +66,28 @@ def write_durably(path: Path, content: bytes) -> None:
 
     Waits for another process that writes the same file.
     """
+    with replacing(path) as file:
+        file.write(content)
+
+
+@contextmanager
+def replacing(path: Path, mode: int = PRIVATE_FILE) -> Iterator[FileIO]:
+    """Yield a file to write to, which replaces another one atomically and durably after the block.
+
+    Waits for another process that writes the same file.
+    """
     # Beside the file, because a rename is atomic only within one file system.
     part = path.with_name(f".{path.name}.part")
     with _claimed(part) as file:
-        part.write_bytes(content)
-        os.fsync(file.fileno())
-        durable_rename(part, path)
+        file.truncate()
+        try:
+            yield file
+            os.fchmod(file.fileno(), mode)
+            os.fsync(file.fileno())
+            durable_rename(part, path)
+        except BaseException:
+            part.unlink(missing_ok=True)
+            raise
 
 
 @contextmanager

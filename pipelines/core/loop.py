@@ -1,12 +1,13 @@
 """Runs a coroutine until it ends, or the process is asked to stop."""
 
 import asyncio
-from collections.abc import Coroutine
-from typing import Any, TypeVar
+from collections.abc import Callable, Coroutine
+from typing import Any, ParamSpec, TypeVar
 
 from pipelines.core import stop
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
@@ -31,3 +32,16 @@ async def _stoppable(work: Coroutine[Any, Any, T]) -> T:
 
     with stop.woken(cancel):
         return await task
+
+
+async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Call a function that waits for disks or servers in a thread; other tasks go on meanwhile.
+
+    If this task is cancelled, it ends when the call has: nothing is still done behind its back.
+    """
+    call = asyncio.ensure_future(asyncio.to_thread(function, *args, **kwargs))
+    try:
+        return await asyncio.shield(call)
+    except asyncio.CancelledError:
+        await asyncio.wait([call])
+        raise

@@ -20,6 +20,7 @@ from pipelines.archive.lines import STOP, Exchange, cached_seconds, encode_body
 from pipelines.archive.records import join_digests, parse_page
 from pipelines.archive.scan_file import OpenScan, SealedScan
 from pipelines.core.errors import ServiceError
+from pipelines.core.loop import in_thread
 from pipelines.core.proof import Completeness, Proof
 from pipelines.core.text import counted
 from pipelines.extract.clocks import ServiceClock
@@ -65,7 +66,7 @@ async def read_scan(
         service_started_at=service_started_at,
         service_ended_at=service_ended_at,
     )
-    return scan.seal(completeness)
+    return await in_thread(scan.seal, completeness)
 
 
 @dataclass

@@ -147,7 +147,7 @@ def _nobody_else(stores: Stores) -> Iterator[None]:
     """Keep everybody from reading lists, changing versions and exporting."""
     home = stores.settings.home
     connections = set(stores.settings.connections())
-    connections.update(folder.name for folder in home.archive.iterdir())
+    connections.update(stores.archive.connections())
     with ExitStack() as locks:
         # In one order: two erasures at once cannot wait for each other for ever.
         for connection in sorted(connections):
@@ -252,4 +252,4 @@ def _erase_scans(stores: Stores, identifier: Identifier, scans: list[Scan]) -> N
         if scan.status in UNSEALED:
             stores.archive.delete([scan])
         else:
-            stores.archive.open_sealed(scan).erase(identifier.is_in_record)
+            stores.archive.erase(scan, identifier.is_in_record)

@@ -5,7 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from pipelines.archive.records import parse_page
-from pipelines.archive.scan_file import SealedScan, scan_file
+from pipelines.archive.scan_file import SealedScan
 from pipelines.core.errors import ArchiveDamaged, UnexpectedAnswer
 from pipelines.metadata.scans import ScanStatus
 from pipelines.metadata.tables import Scan
@@ -21,7 +21,7 @@ def raw_records(
     stores: Stores, scan: ScanName, positions: Collection[PageRow]
 ) -> dict[PageRow, bytes]:
     """Return, of some records, those that a scan's file has, as received. Raises ArchiveDamaged."""
-    file = stores.archive.folder / scan_file(*scan)
+    file = stores.archive.file(*scan)
     if not file.exists():
         raise damaged(file, "was pruned" if _is_pruned(stores, scan) else "is missing")
     pages = {page for page, _row in positions}

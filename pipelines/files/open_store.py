@@ -1,0 +1,75 @@
+"""Here: which store a home has, and that a bucket belongs to one home and one database.
+
+Not here: what stores do (store, cached).
+"""
+
+from typing import TYPE_CHECKING, Final
+
+from sqlalchemy import select
+
+from pipelines.config.settings import Settings
+from pipelines.core.clock import Clock
+from pipelines.core.errors import ConfigurationError
+from pipelines.files.store import IN_FOLDER, FileStore
+from pipelines.metadata.engine import Metadata, new_id
+from pipelines.metadata.tables import HomeRow
+
+if TYPE_CHECKING:
+    from pipelines.files.bucket import Bucket
+
+HOME_ID: Final = "home.id"
+
+
+def open_store(settings: Settings, metadata: Metadata, clock: Clock) -> FileStore:
+    """Return what keeps the files of a home.
+
+    Raises ConfigurationError for a bucket that cannot be used with these settings, or belongs to
+    another home or database; StorageFailed.
+    """
+    if settings.files is None:
+        return IN_FOLDER
+    if settings.metadata_url is None:
+        raise ConfigurationError(
+            "The setting files names a bucket, but metadata_url names no PostgreSQL database. "
+            "Several machines use a bucket, and SQLite is a file of one. Nothing was changed.",
+            "Set metadata_url, or remove files.",
+        )
+    try:
+        from pipelines.files.bucket import Bucket  # noqa: PLC0415 - most homes have no bucket
+        from pipelines.files.cached import CachedStore  # noqa: PLC0415
+    except ImportError as error:
+        raise ConfigurationError(
+            f"The setting files names a bucket, but the package {error.name} is not installed. "
+            "Nothing was changed.",
+            "Run `pip install 'partner-sync[cluster]'`, or remove files.",
+        ) from error
+    bucket = Bucket(settings.files, settings.files_endpoint)
+    store = CachedStore(settings.home.root, bucket)
+    _require_own(bucket, metadata, clock)
+    store.require_copies()
+    return store
+
+
+def _require_own(bucket: "Bucket", metadata: Metadata, clock: Clock) -> None:
+    """Claim a bucket for the home of a database, known by the object `home.id`.
+
+    Raises ConfigurationError where another home has the bucket, or another database the home.
+    """
+    known = bucket.read(HOME_ID)
+    with metadata.transaction() as session:
+        owner = session.scalars(select(HomeRow)).one_or_none()
+        if owner is None and known is None:
+            # Before the object: after a kill in between, the home claims the bucket again.
+            now = clock.utc_now()
+            owner = HomeRow(home_id=new_id(now), folder=bucket.url, claimed_at=now)
+            session.add(owner)
+    if known is None and owner is not None:
+        bucket.write(HOME_ID, owner.home_id.encode(), None)
+        known = bucket.read(HOME_ID)
+    if owner is None or known is None or known.data.decode() != owner.home_id:
+        raise ConfigurationError(
+            f"The bucket {bucket.url} belongs to a home whose metadata database is another one "
+            "than metadata_url names. Nothing was changed.",
+            "Name the database of that home in metadata_url, or another bucket or prefix in "
+            "files. If the database was lost, restore it from a backup.",
+        )

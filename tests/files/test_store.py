@@ -1,0 +1,86 @@
+"""What both stores promise: a folder, and a bucket with a folder of copies (a real S3 server)."""
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from pipelines.files.bucket import Bucket
+from pipelines.files.cached import CachedStore
+from pipelines.files.store import FileStore, FolderStore
+
+pytest_plugins = ["tests.bucket"]
+LARGE = os.urandom(40_000_000)  # several parts
+Kept = tuple[FileStore, Path]
+
+
+@pytest.fixture(params=["folder", "bucket"])
+def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Kept:
+    """A store, and the folder of its home."""
+    if request.param == "folder":
+        return FolderStore(), tmp_path
+    return CachedStore(tmp_path, request.getfixturevalue("bucket")), tmp_path
+
+
+def part(root: Path, content: bytes) -> Path:
+    root.joinpath("archive").mkdir(exist_ok=True)
+    file = root / "archive" / ".part"
+    file.write_bytes(content)
+    return file
+
+
+@pytest.mark.parametrize("content", [b"", b"some", LARGE], ids=len)
+def test_what_was_put_is_there_until_it_is_deleted(kept: Kept, content: bytes) -> None:
+    store, root = kept
+    file = root / "archive" / "a b=ü.zst"
+    assert not store.get(file).exists()
+    assert store.sizes(root / "archive", "*.zst") == {}
+    store.put(part(root, content), file)
+    assert [each.name for each in file.parent.iterdir()] == [file.name]
+    assert store.get(file).read_bytes() == content
+    assert store.sizes(root / "archive", "*.zst") == {file: len(content)}
+    store.put(part(root, b"other"), file)
+    assert store.get(file).read_bytes() == b"other"
+    assert store.sizes(root / "archive", "*.zst") == {file: 5}
+    store.delete(file)
+    store.delete(file)
+    assert not store.get(file).exists()
+    assert store.sizes(root / "archive", "*.zst") == {}
+
+
+def test_only_what_matches_in_a_folder_is_listed(kept: Kept) -> None:
+    store, root = kept
+    for name in ("a/b/x.zst", "a/x.zst", "a/b/x.open", "archives/x.zst"):
+        file = root / "archive" / name
+        if name.startswith("archives"):
+            file = root / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        store.put(part(root, b"1"), file)
+    assert [*store.sizes(root / "archive", "*/*/*.zst")] == [root / "archive/a/b/x.zst"]
+    assert store.sizes(root / "nothing", "*") == {}
+
+
+def test_a_part_that_is_not_there_replaces_nothing(kept: Kept) -> None:
+    store, root = kept
+    file = root / "archive" / "x.zst"
+    store.put(part(root, b"1"), file)
+    with pytest.raises(OSError, match="No such file"):
+        store.put(root / "archive" / ".gone", file)
+    assert store.get(file).read_bytes() == b"1"
+
+
+def test_one_of_many_writers_wins_and_the_others_are_refused(bucket: Bucket) -> None:
+    first = bucket.write("pointer", b"0", None)
+    assert first
+    assert bucket.write("pointer", b"1", None) is None
+    with ThreadPoolExecutor(8) as pool:
+        tried = [pool.submit(bucket.write, "pointer", b"by %d" % n, first) for n in range(8)]
+        written = [each for each in (call.result() for call in tried) if each]
+    assert [bucket.read("pointer")] == written
+    assert bucket.write("pointer", b"later", first) is None
+    assert bucket.write("pointer", b"later", written[0]) == bucket.read("pointer")
+    # What was lost on the way back is not refused: the object has it.
+    assert bucket.write("pointer", b"later", first) == bucket.read("pointer")
+    assert bucket.read("nothing") is None
+    assert bucket.write("nothing", b"x", first) is None
