@@ -3,7 +3,7 @@
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import dagster as dg
@@ -12,7 +12,6 @@ from pipelines.app.session import AppSession, open_session
 from pipelines.config.home import Home
 from pipelines.core import stop
 from pipelines.core.errors import PartnerSyncError
-from pipelines.metadata.engine import this_process
 
 STOPPED = (
     "The run was stopped. Analysts see the version that was published last. What was read is kept: "
@@ -29,8 +28,11 @@ class HomeResource(dg.ConfigurableResource[None]):
     def setup_for_execution(self, context: dg.InitResourceContext) -> None:
         """Note which process works on a run, for the sensor `killed_runs`."""
         run = context.run
-        if run is not None and context.instance is not None:
-            process = f"{run.run_id} {this_process()}"
+        if run is None or context.instance is None:
+            return
+        # Where the home cannot be opened, the step says why.
+        with suppress(dg.Failure), self.session() as session:
+            process = f"{run.run_id} {session.metadata.this_process()}"
             context.instance.add_run_tags(run.run_id, {PROCESS_TAG: process})
 
     @contextmanager

@@ -11,8 +11,9 @@ from assets.keys import CONNECTIONS, raw_key, register_connections
 from assets.resources import PROCESS_TAG, HomeResource
 from pipelines.app.checkup import findings_of, run_checks
 from pipelines.app.notify import notify_findings
+from pipelines.app.session import AppSession
 from pipelines.config.settings import Settings
-from pipelines.metadata.engine import is_alive
+from pipelines.metadata.processes import is_alive
 
 sensor = partial(dg.sensor, default_status=dg.DefaultSensorStatus.RUNNING)
 Status = dg.DagsterRunStatus
@@ -120,24 +121,32 @@ def findings(
     minimum_interval_seconds=60,
     description="Fails runs whose process was killed, so that they are retried.",
 )
-def killed_runs(context: dg.SensorEvaluationContext) -> dg.SkipReason:
-    """Fail the started runs of this machine whose process is gone.
+def killed_runs(context: dg.SensorEvaluationContext, home: HomeResource) -> dg.SkipReason:
+    """Fail the started runs whose process is gone; with SQLite, those of this machine.
 
     A code server reports its run workers that die. If both are killed, by a restart of the machine
     for example, nobody does: the run would stay "started" and hold back publishing.
     """
     started = context.instance.get_runs(dg.RunsFilter(statuses=[Status.STARTED]))
-    killed = [run for run in started if _is_killed(context.instance, run)]
+    if not started:
+        return dg.SkipReason("No run is started.")
+    with home.session() as session:
+        killed = [run for run in started if _is_killed(session, context.instance, run)]
     for run in killed:
         context.instance.report_run_failed(run, KILLED)
     return dg.SkipReason(f"{len(killed)} of {len(started)} started runs had no process.")
 
 
-def _is_killed(instance: dg.DagsterInstance, run: dg.DagsterRun) -> bool:
+def _is_killed(session: AppSession, instance: dg.DagsterInstance, run: dg.DagsterRun) -> bool:
     """Return whether the process that HomeResource noted is gone. A retry has its parent's tags."""
     run_id, _, owner = run.tags.get(PROCESS_TAG, "").partition(" ")
-    if run_id != run.run_id or is_alive(owner):
+    if run_id != run.run_id or _lives(session, owner):
         return False
     # It may have ended since the runs were listed: then its process is gone for a good reason.
     now = instance.get_run_by_id(run.run_id)
     return now is not None and not now.is_finished
+
+
+def _lives(session: AppSession, owner: str) -> bool:
+    with session.metadata.transaction() as db:
+        return is_alive(db.connection(), owner)

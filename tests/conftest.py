@@ -13,7 +13,12 @@ MEMORY = Path("/dev/shm")  # noqa: S108 - pytest makes a folder there that only 
 ROOM = 4 * 10**9  # bytes: more than all homes of a run
 FOLDER = Path(__file__).parent
 BROWSER = FOLDER / "browser"
-POSTGRESQL = (FOLDER / "metadata/test_postgresql.py", FOLDER / "rate_limit/test_postgresql.py")
+POSTGRESQL = (
+    FOLDER / "metadata/test_postgresql.py",
+    FOLDER / "metadata/test_server_session.py",
+    FOLDER / "rate_limit/test_postgresql.py",
+    FOLDER / "versions/test_lost_lock.py",
+)
 BUCKET = (FOLDER / "files/test_archive.py", FOLDER / "files/test_open_store.py")
 LONG = (
     FOLDER / "sandbox",

@@ -121,7 +121,7 @@ def _scan_state(db: Session, scan: Scan) -> str:
     if scan.status != ScanStatus.OPEN:
         return scan.status
     run = db.get(Run, scan.run_id)
-    return "being read" if run and runs.is_running(run) else "interrupted"
+    return "being read" if run and runs.is_running(db, run) else "interrupted"
 
 
 def recent_runs(session: AppSession, limit: int) -> list[Row]:
@@ -131,7 +131,7 @@ def recent_runs(session: AppSession, limit: int) -> list[Row]:
         for run in runs.recent_runs(db, limit):
             outcome = run.outcome
             if outcome is None:
-                outcome = "running" if runs.is_running(run) else "killed"
+                outcome = "running" if runs.is_running(db, run) else "killed"
             rows.append(
                 {
                     "run": run.run_id,

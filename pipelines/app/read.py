@@ -32,7 +32,7 @@ from pipelines.extract.pages import ALGORITHM_VERSION
 from pipelines.extract.scan import read_scan
 from pipelines.http.client import ServiceClient
 from pipelines.metadata import scans
-from pipelines.metadata.engine import new_id, this_process
+from pipelines.metadata.engine import new_id
 from pipelines.metadata.locks import hold_lock_beside_others
 from pipelines.metadata.runs import Outcome, end_killed_runs, settle_runs, unread
 from pipelines.metadata.tables import Run
@@ -78,13 +78,13 @@ async def _read_connection(
         trigger=request.trigger,
         scheduled_at=request.scheduled_at,
         started_at=now,
-        owner=this_process(),
+        owner=session.metadata.this_process(),
     )
     results = {stream.name: StreamResult(name, stream.name) for stream in streams}
     run = _Run(session, row, results, request.scheduled_at or now, on_progress)
     try:
         # The lock first: while another process has it, the place is free for others.
-        lock = hold_lock_beside_others(session.home.locks, f"sync.{name}")
+        lock = hold_lock_beside_others(session.metadata.locks, f"sync.{name}")
         async with lock as has_waited, room:
             with run.recorded():
                 if has_waited:

@@ -63,7 +63,7 @@ class CheckContext:
         # Else a finding would be sent seconds before the build behind each sync has ended.
         ended_lately = and_(Run.ended_at > self.now - BUILD_FOLLOWS, Run.ended_at <= self.now)
         recent = self.metadata.scalars(select(Run).where(or_(Run.ended_at.is_(None), ended_lately)))
-        return any(run.ended_at or is_running(run) for run in recent)
+        return any(run.ended_at or is_running(self.metadata, run) for run in recent)
 
     def _overdue_runs(self) -> set[str]:
         """Return the runs whose scans an earlier build should have published."""

@@ -85,6 +85,10 @@ class LockHeld(PartnerSyncError):
     """Another process holds a lock for longer than we wait."""
 
 
+class LockLost(PartnerSyncError):
+    """This process does not hold a lock any more that it took."""
+
+
 class MemoryRefused(PartnerSyncError):
     """DuckDB needs more memory than it may use."""
 

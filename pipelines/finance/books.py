@@ -23,7 +23,7 @@ from pipelines.finance.inputs import read_inputs
 from pipelines.finance.reconcile.engine import Inputs, reconcile, replace_decisions
 from pipelines.metadata.tables import BooksRow, Close
 from pipelines.versions.catalog import comment, read_comments
-from pipelines.versions.change import change_versions, storage_error
+from pipelines.versions.change import change_versions, require_lock, storage_error
 from pipelines.versions.enough_memory import with_enough_memory
 from pipelines.versions.stores import Stores
 from pipelines.warehouse.books import FORMAT, MAKE_AGAIN, Books, BooksFolder
@@ -187,8 +187,10 @@ def _make(stores: Stores, *, again: bool) -> BooksResult:
         return _write(stores, version, inputs, base)
 
     books, new = with_enough_memory(stores, write)
+    require_lock(stores)
     memory.record(stores, books, new)
     stop.raise_if_requested()
+    require_lock(stores)
     folder.link(books)
     _drop_older(stores, folder, books)
     return BooksResult(books, is_new=True)

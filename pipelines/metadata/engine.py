@@ -2,15 +2,15 @@
 
 import os
 import secrets
-import socket
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from pathlib import Path
+from typing import Any
 
-import psutil
 from alembic import command
 from alembic.config import Config
 from alembic.migration import MigrationContext
@@ -27,16 +27,18 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import ArgumentError, DatabaseError, OperationalError
 from sqlalchemy.orm import Session
+from sqlalchemy.pool import NullPool
 
 from pipelines.core.clock import Clock
 from pipelines.core.errors import ConfigurationError, StorageFailed
 from pipelines.core.files import PRIVATE_FILE, storing
-from pipelines.metadata.locks import hold_lock
+from pipelines.metadata.locks import Locks, hold_lock
+from pipelines.metadata.processes import this_boot, this_process
+from pipelines.metadata.server_session import ServerSession
 from pipelines.metadata.tables import Base
 
 HEAD = "0007"  # the newest revision in migrations/versions
 BUSY_SECONDS = 30
-BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 DURABLE = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL"
 # A reader that has to become a writer fails where another one wrote meanwhile.
 WRITER = "BEGIN IMMEDIATE"
@@ -50,14 +52,27 @@ LOCK_ACTOR = """
 SELECT set_config('lock_timeout', '{:.0f}ms', true), set_config('timezone', 'UTC', true),
     pg_advisory_xact_lock(7405112, hashtext(%s))
 """
+# Each side notices within 40 seconds that the other one is gone. By default, a machine without
+# power would keep its locks for two hours.
+KEEPALIVE = {
+    "connect_timeout": "10",
+    "keepalives_idle": "10",
+    "keepalives_interval": "10",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "40000",
+}
+SERVER_KEEPALIVE = (
+    "-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=10 -c tcp_keepalives_count=3"
+    " -c tcp_user_timeout=40000"
+)
 
 
 @dataclass(frozen=True)
 class Metadata:
-    """The metadata database, and the folder of lock files. Every access is one `transaction`."""
+    """The metadata database, and the locks of its home. Every access is one `transaction`."""
 
     engine: Engine
-    locks: Path
+    locks: Locks
 
     @classmethod
     def open(
@@ -70,7 +85,7 @@ class Metadata:
         Raises ConfigurationError for a URL that cannot be used and for a database that a newer
         version wrote, StorageFailed for one that cannot be read or written.
         """
-        engine = _sqlite(file, busy_seconds) if url is None else _postgresql(url)
+        engine = _open_engine(file, url, busy_seconds)
 
         def begin_transaction(connection: Connection) -> None:
             actor = connection.get_execution_options().get("actor")
@@ -84,10 +99,13 @@ class Metadata:
 
         event.listen(engine, "begin", begin_transaction)
         event.listen(engine, "handle_error", _translate_error)
-        metadata = cls(engine, file.parent / "locks")
+        session = None if url is None else _session_of(url, os.getpid())
+        metadata = cls(engine, Locks(file.parent / "locks", session))
         try:
             # SQLite does not wait where two processes turn a new file to WAL mode.
-            with hold_lock(metadata.locks, "metadata", timeout_seconds=busy_seconds):
+            # The server has a lock for all transactions.
+            only_here = Locks(metadata.locks.folder)
+            with hold_lock(only_here, "metadata", timeout_seconds=busy_seconds):
                 _migrate(engine)
         except BaseException:
             metadata.close()
@@ -130,7 +148,16 @@ class Metadata:
     @property
     def clock_name(self) -> str:
         """The name of the clock that `now` reads: another one after a restart of the machine."""
-        return _this_boot() if self.engine.dialect.name == "sqlite" else "PostgreSQL"
+        return this_boot() if self.engine.dialect.name == "sqlite" else "PostgreSQL"
+
+    def this_process(self) -> str:
+        """Return the name of this process, for which it counts as alive until it ends.
+
+        On PostgreSQL, that lasts as long as its session does. Raises StorageFailed.
+        """
+        if self.locks.session is None:
+            return this_process()
+        return self.locks.session.this_process()
 
     def verify(self) -> None:
         """Read a SQLite file whole. Raises StorageFailed if it is damaged."""
@@ -143,6 +170,13 @@ class Metadata:
     def close(self) -> None:
         """Close all connections."""
         self.engine.dispose()
+
+
+def _open_engine(file: Path, url: str | None, busy_seconds: float) -> Engine:
+    if url is None:
+        return _sqlite(file, busy_seconds)
+    # Not the server's default: a snapshot of before the wait would be an old one.
+    return _postgresql(url, "READ COMMITTED")
 
 
 def _sqlite(file: Path, busy_seconds: float) -> Engine:
@@ -161,18 +195,31 @@ def _sqlite(file: Path, busy_seconds: float) -> Engine:
     return engine
 
 
-def _postgresql(url: str) -> Engine:
+def _postgresql(url: str, isolation_level: str, **options: Any) -> Engine:
     try:
         # SQLAlchemy's own default is a driver that is not maintained any more.
         driver = make_url(url).set(drivername="postgresql+psycopg")
-        # Not the server's default: a snapshot of before the wait would be an old one.
-        return create_engine(driver, isolation_level="READ COMMITTED")
+        given = {name: str(value) for name, value in driver.query.items()}
+        query = {**KEEPALIVE, **given}
+        query["options"] = f"{SERVER_KEEPALIVE} {given.get('options', '')}"
+        return create_engine(driver.set(query=query), isolation_level=isolation_level, **options)
     except (ArgumentError, ImportError) as error:
         raise ConfigurationError(
             "The setting metadata_url is not a PostgreSQL URL, or the package psycopg is not "
             "installed. Nothing was read or written.",
             "Set metadata_url to postgresql://user@host/database and install `psycopg`.",
         ) from error
+
+
+# It lasts as long as the process: a command may close its database and still work on its run. A
+# fork has one of its own.
+@cache
+def _session_of(url: str, _process_id: int) -> ServerSession:
+    """Return the session of this process on the server that has the metadata database."""
+    # An own connection, because those of the pool change between transactions.
+    engine = _postgresql(url, "AUTOCOMMIT", poolclass=NullPool)
+    event.listen(engine, "handle_error", _translate_error)
+    return ServerSession(engine)
 
 
 def _translate_error(context: ExceptionContext) -> None:
@@ -214,36 +261,6 @@ def _migrate(engine: Engine) -> None:
                     f"version cannot use it ({error}). Nothing was changed.",
                     "Install the newer version of partner-sync again.",
                 ) from error
-
-
-def this_process() -> str:
-    """Return a name of this process that no later process has: host, id, start."""
-    return f"{socket.gethostname()}:{os.getpid()}:{_start_of(os.getpid())}"
-
-
-def is_alive(owner: str) -> bool:
-    """Return whether the process named by `this_process` still runs; True for another host's."""
-    host, process_id, start = owner.rsplit(":", 2)
-    return host != socket.gethostname() or _start_of(int(process_id)) == start
-
-
-def _start_of(process_id: int) -> str | None:
-    """Return when a process started: which boot, and seconds after it. None: it does not run."""
-    with suppress(psutil.NoSuchProcess):
-        process = psutil.Process(process_id)
-        # Both are times of day, and move together where the clock is set.
-        machine_start = psutil.boot_time()
-        # One that only waits to be reaped does nothing any more.
-        if process.status() != psutil.STATUS_ZOMBIE:
-            return f"{_this_boot()}+{process.create_time() - machine_start:.2f}"
-    return None
-
-
-def _this_boot() -> str:
-    """Return a name of the time since the machine was started."""
-    with suppress(OSError):
-        return BOOT_ID.read_text().strip()
-    return f"{psutil.boot_time():.0f}"
 
 
 def new_id(now: datetime) -> str:

@@ -11,7 +11,7 @@ from enum import StrEnum
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from pipelines.metadata.engine import is_alive
+from pipelines.metadata.processes import is_alive
 from pipelines.metadata.tables import Run
 
 ListStates = Mapping[str, Mapping[str, str]]  # `Run.lists`
@@ -42,9 +42,9 @@ def unread(lists: ListStates) -> tuple[str, str]:
     return " ".join(reasons), " ".join(filter(None, remedies))
 
 
-def is_running(run: Run) -> bool:
+def is_running(session: Session, run: Run) -> bool:
     """Return whether a run has not ended and its process lives."""
-    return run.ended_at is None and is_alive(run.owner)
+    return run.ended_at is None and is_alive(session.connection(), run.owner)
 
 
 def end_killed_runs(session: Session, now: datetime, connection: str) -> None:
@@ -52,10 +52,10 @@ def end_killed_runs(session: Session, now: datetime, connection: str) -> None:
 
     The caller holds the lock of a connection, so no other run of it lives, whatever its owner is.
     """
-    # An owner of another host counts as alive. A run that was killed under another name of this
-    # machine would else run for ever.
+    # With SQLite, an owner of another host counts as alive. A run that was killed under another
+    # name of this machine would else run for ever.
     for run in session.scalars(select(Run).where(Run.ended_at.is_(None))):
-        if run.connection == connection or not is_alive(run.owner):
+        if run.connection == connection or not is_alive(session.connection(), run.owner):
             run.ended_at = now
             run.outcome = Outcome.INTERRUPTED
             run.message = KILLED
@@ -89,7 +89,7 @@ def last_runs(
     ended = list[tuple[Run, ListStates]]()
     for run in session.scalars(select(Run).filter_by(connection=connection).order_by(*newest)):
         lists = {name: outcome for name, outcome in run.lists.items() if name in missing}
-        if lists and not is_running(run):
+        if lists and not is_running(session, run):
             ended.append((run, lists))
             missing -= lists.keys()
         if not missing:

@@ -124,7 +124,7 @@ def buildable_scans(session: Session, loaded: AbstractSet[str]) -> list[Scan]:
     that the base holds (`loaded`), and those that are older than a loaded scan of their list.
     """
     unended = session.scalars(select(Run).where(Run.ended_at.is_(None)))
-    running = {run.run_id for run in unended if is_running(run)}
+    running = {run.run_id for run in unended if is_running(session, run)}
     # One list at a time, and only until a loaded scan: their number grows with every night.
     lists = session.execute(select(Scan.connection, Scan.stream).distinct()).all()
     buildable = list[Scan]()

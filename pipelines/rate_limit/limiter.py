@@ -23,7 +23,7 @@ from http import HTTPStatus
 
 from pipelines.core.clock import Clock
 from pipelines.core.errors import Postponed, StorageFailed
-from pipelines.metadata.engine import Metadata, this_process
+from pipelines.metadata.engine import Metadata
 from pipelines.metadata.tables import RateLimitActor
 from pipelines.rate_limit import actor_state
 from pipelines.rate_limit.known_pause import MustWait, pause_of
@@ -75,7 +75,7 @@ class RateLimiter:
         self._actor = actor
         self._clock = clock
         self._options = options or LimitOptions()
-        self._owner = this_process()
+        self._owner = metadata.this_process()
         self._clock_name = metadata.clock_name
         self._pause = pause_of(actor)
         # Fair, so that a process has one place in the queue of all processes.
@@ -255,6 +255,8 @@ class RateLimiter:
     @contextmanager
     def _transaction(self) -> Iterator[Transaction]:
         """Yield one access to the database, which begins with writing what ended before it."""
+        # Others free the slots of a process that does not hold its name.
+        self._metadata.this_process()
         with self._metadata.actor_transaction(self._actor) as connection:
             execute = connection.execute
             # The process's own clock first: if it stalls between the two, an answer seems to be
@@ -270,7 +272,7 @@ class RateLimiter:
                 actor_state.change_clock(state, self._clock_name, now, unix_now)
             if noted > before:
                 actor_state.pause(state, noted - before, now, unix_now)
-            transaction = Transaction(execute, state, now, self._owner, self._options)
+            transaction = Transaction(connection, state, now, self._owner, self._options)
             for slot in self._unwritten:
                 answered_at = now - (before - slot.ended_at)
                 self._learner.write_ended(transaction, slot, answered_at, unix_now)

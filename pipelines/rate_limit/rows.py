@@ -8,9 +8,9 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import Select, bindparam, delete, func, insert, or_, select, update
+from sqlalchemy import Connection, Select, bindparam, delete, func, insert, or_, select, update
 
-from pipelines.metadata.engine import is_alive
+from pipelines.metadata.processes import living
 from pipelines.metadata.tables import Base, RateLimitActor
 from pipelines.rate_limit.policy import CAUTION_SPACING, MARGIN
 
@@ -67,23 +67,30 @@ class Slot:
 
 @dataclass(frozen=True)
 class Transaction:
-    """One transaction: how to execute, what is known of the actor, the time, and its slots.
+    """One transaction: its connection, what is known of the actor, the time, and its slots.
 
     A changed `state` is written at the end. `owner` is this process: it lives.
     """
 
-    execute: Execute
+    connection: Connection
     state: RateLimitActor
     now: float
     owner: str
     options: LimitOptions
+
+    @property
+    def execute(self) -> Execute:
+        """Executes a statement."""
+        return self.connection.execute
 
     def read_slots(self, query: Select[Any]) -> Sequence[Any]:
         """Return slots; correct until when they are held."""
         since = self.now - (CAUTION_SPACING - 1) * self.options.window_seconds
         slots: Sequence[Any] = self.execute(query, {"of": self.state.actor, "since": since}).all()
         owners = {slot.owner for slot in slots if slot.held_until is None} - {self.owner}
-        dead_owners = {owner for owner in owners if not is_alive(owner)}
+        dead_owners = set[str]()
+        if owners:
+            dead_owners = owners - living(self.connection, owners)
         is_correct = True
         for slot in slots:
             until = self._held_until(slot, dead_owners)

@@ -39,6 +39,7 @@ from pipelines.warehouse.books import BooksFolder, version_of_published_books
 from pipelines.warehouse.memory_limit import is_memory_refused
 from pipelines.warehouse.version_files import Version
 
+BUILD: Final = "build"  # the lock of who changes versions or books
 # Nobody else writes: a transaction fails only where the disk or the memory limit refuses.
 STORAGE_ERRORS: Final = (
     OSError,
@@ -55,7 +56,7 @@ def change_versions(stores: Stores) -> Iterator[None]:
 
     Raises KeyboardInterrupt for a block that failed because this process is to stop.
     """
-    with hold_lock(stores.metadata.locks, "build"):
+    with hold_lock(stores.metadata.locks, BUILD):
         remove_left_over(stores.settings.home)
         _match_rows_to_files(stores)
         try:
@@ -66,7 +67,14 @@ def change_versions(stores: Stores) -> Iterator[None]:
             stop.raise_if_requested()
             raise
         finally:
-            _match_rows_to_files(stores)
+            # Where the lock was lost, another process may be changing both.
+            if stores.metadata.locks.holds(BUILD):
+                _match_rows_to_files(stores)
+
+
+def require_lock(stores: Stores) -> None:
+    """Raise LockLost if this process may not publish any more. Call it just before."""
+    stores.metadata.locks.require(BUILD)
 
 
 def _match_rows_to_files(stores: Stores) -> None:
@@ -112,8 +120,14 @@ def _publish_again(stores: Stores) -> None:
         undone = set(session.scalars(select(Scan.scan_id).where(Scan.status.in_(SET_ASIDE))))
     for version, scans in reversed(readable_versions(stores.warehouse).items()):
         if not scans & undone:
-            stores.warehouse.link(version)
+            _link(stores, version)
             return
+
+
+def _link(stores: Stores, version: Version) -> None:
+    """Let analysts see a version. Raises LockLost, StorageFailed."""
+    require_lock(stores)
+    stores.warehouse.link(version)
 
 
 def _status(row: VersionRow, *, has_file: bool) -> VersionStatus:
@@ -196,7 +210,7 @@ def publish_version(stores: Stores, version: Version, without: Collection[Versio
     """
     # For the last time: from here on, analysts see the version, and the sync ends as usual.
     stop.raise_if_requested()
-    stores.warehouse.link(version)
+    _link(stores, version)
     for erased in without:
         drop_version(stores, erased.number)
     _drop_others(stores, version)
@@ -266,7 +280,7 @@ def rollback(stores: Stores, number: int | None, reason: str) -> str:
         version = _kept_version(stores, number)
         require_unchanged(stores.metadata, version)
         _set_scans_aside(stores, version, reason)
-        stores.warehouse.link(version)
+        _link(stores, version)
     return (
         f"Analysts now see version {number}. Scans that it does not contain are held: "
         "`partner-sync status` shows the newest of each list, `partner-sync approve` loads it. The "

@@ -145,14 +145,13 @@ def _erase(
 @contextmanager
 def _nobody_else(stores: Stores) -> Iterator[None]:
     """Keep everybody from reading lists, changing versions and exporting."""
-    home = stores.settings.home
     connections = set(stores.settings.connections())
     connections.update(stores.archive.connections())
     with ExitStack() as locks:
         # In one order: two erasures at once cannot wait for each other for ever.
         for connection in sorted(connections):
-            locks.enter_context(hold_lock(home.locks, f"sync.{connection}"))
-        locks.enter_context(hold_lock(home.locks, "export"))
+            locks.enter_context(hold_lock(stores.metadata.locks, f"sync.{connection}"))
+        locks.enter_context(hold_lock(stores.metadata.locks, "export"))
         locks.enter_context(change_versions(stores))
         yield
 

@@ -12,7 +12,7 @@ from typing import Final
 from pipelines.config.home import Home
 from pipelines.core.errors import LockHeld, StorageFailed
 from pipelines.core.files import is_left_over, remove
-from pipelines.metadata.locks import hold_lock
+from pipelines.metadata.locks import Locks, hold_lock
 
 # By lock; without one, the process holds each file. Age cannot tell what was left: a copy on a slow
 # disk takes long. The operating system frees a lock when its process dies. Sandboxes and Dagster
@@ -41,9 +41,11 @@ def left_over(home: Home, *, held: str = "") -> Iterator[Path]:
     for name, patterns in PLACES.items():
         with ExitStack() as stack:
             try:
-                # `flock` would refuse a lock that the caller holds, too.
+                # `flock` would refuse a lock that the caller holds, too. These files are those of
+                # this machine.
                 if name not in {"", held}:
-                    stack.enter_context(hold_lock(home.locks, name, timeout_seconds=0))
+                    locks = Locks(home.locks)
+                    stack.enter_context(hold_lock(locks, name, timeout_seconds=0))
             except LockHeld:
                 continue
             for pattern in patterns:

@@ -12,7 +12,7 @@ from dagster._core.errors import DagsterUserCodeExecutionError
 from assets.keys import CONNECTIONS, PUBLISHED, raw_key
 from assets.raw import RANGE_END_TAG, RANGE_START_TAG, SCHEDULED_AT_TAG
 from assets.resources import PROCESS_TAG, HomeResource
-from pipelines.metadata.engine import this_process
+from pipelines.metadata.processes import this_process
 from tests.assets.homes import STREAMS, Site, key
 from tests.homes import make_home
 

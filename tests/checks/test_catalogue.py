@@ -13,7 +13,7 @@ from pipelines.checks.context import CheckContext
 from pipelines.checks.published import ListName, read_published
 from pipelines.core.errors import PartnerSyncError
 from pipelines.core.finding import Finding, Severity
-from pipelines.metadata.engine import this_process
+from pipelines.metadata.processes import this_process
 from pipelines.metadata.runs import KILLED, Outcome
 from pipelines.metadata.scans import ScanStatus
 from pipelines.metadata.tables import Run

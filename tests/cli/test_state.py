@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import text
 
 from pipelines.core.files import write_durably
-from pipelines.metadata.engine import this_process
+from pipelines.metadata.processes import this_process
 from pipelines.metadata.tables import Run, Scan
 from tests.cli.conftest import Cli
 from tests.homes import make_home, opened, records, rows

@@ -18,6 +18,7 @@ from pipelines.app import nightly
 from pipelines.app.connect import limiter_actor
 from pipelines.app.nightly import sync
 from pipelines.app.results import LoggedProgress, OnProgress, ReadRequest, StreamResult
+from pipelines.app.resume import ELSEWHERE
 from pipelines.config.home import Home
 from pipelines.core.clock import Clock
 from pipelines.core.errors import ExitCode
@@ -225,10 +226,19 @@ def test_a_failed_list_is_resumed_unless_its_scan_is_old_damaged_or_another(
     def damage(scan: Scan) -> None:
         synced.archive.joinpath(f"{scan.file}.open").write_bytes(b"")
 
+    def move_away(scan: Scan) -> None:
+        synced.archive.joinpath(f"{scan.file}.open").rename(synced.root / "elsewhere")
+
     def configure(_scan: Scan) -> None:
         synced.settings_file.write_text("[streams.billing]\nlimit = 99\n")
 
-    for harm, source in ((None, "resumed"), (age, "read"), (damage, "read"), (configure, "read")):
+    for harm, source in (
+        (None, "resumed"),
+        (age, "read"),
+        (damage, "read"),
+        (move_away, "read"),
+        (configure, "read"),
+    ):
         failed = fail_billing(sandbox, synced)
         assert (failed.state, failed.requests, failed.rate_limited) == (Outcome.FAILED, 3, 1)
         run = all_runs(synced)[0]
@@ -242,7 +252,9 @@ def test_a_failed_list_is_resumed_unless_its_scan_is_old_damaged_or_another(
         assert (billing.state, billing.source) == (Outcome.COMPLETE, source)
         assert (billing.requests, billing.rate_limited) == (page_requests(sandbox) - before, 0)
     with opened(synced) as session, session.metadata.transaction() as db:
-        assert db.query(Scan).filter_by(status="abandoned").count() == 3
+        assert db.query(Scan).filter_by(status="abandoned").count() == 4
+        reasons = [scan.reason for scan in db.query(Scan).filter_by(status="abandoned")]
+    assert ELSEWHERE in reasons
 
 
 def test_a_failed_sync_that_publishes_an_earlier_scan_needs_attention(

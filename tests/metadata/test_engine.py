@@ -17,11 +17,13 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, insert, inspect, select, text
 from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
 
 from pipelines.core.clock import Clock
 from pipelines.core.errors import ConfigurationError, StorageFailed
 from pipelines.metadata import migrations
-from pipelines.metadata.engine import HEAD, Metadata, _migrate, is_alive, new_id, this_process
+from pipelines.metadata.engine import HEAD, Metadata, _migrate, new_id
+from pipelines.metadata.processes import is_alive, this_process
 from pipelines.metadata.tables import Base, Decision, Run, VersionRow
 from tests.metadata.rows import NOW
 
@@ -166,17 +168,18 @@ def test_a_damaged_file_is_found(metadata: Metadata, tmp_path: Path) -> None:
         metadata.verify()
 
 
-def test_a_process_is_alive_until_it_ends() -> None:
+def test_a_process_is_alive_until_it_ends(session: Session) -> None:
+    connection = session.connection()
     host, process_id, start = this_process().rsplit(":", 2)
-    assert is_alive(f"{host}:{process_id}:{start}")
+    assert is_alive(connection, f"{host}:{process_id}:{start}")
     assert int(process_id) == os.getpid()
-    assert not is_alive(f"{host}:{process_id}:0{start}")
-    assert is_alive(f"other-{host}:{process_id}:{start}")
+    assert not is_alive(connection, f"{host}:{process_id}:0{start}")
+    assert is_alive(connection, f"other-{host}:{process_id}:{start}")
     zombie = child("")
     while psutil.Process(zombie.pid).status() != psutil.STATUS_ZOMBIE:
         time.sleep(0.01)
     for _ in range(2):
-        assert not is_alive(f"{host}:{zombie.pid}:{start}")
+        assert not is_alive(connection, f"{host}:{zombie.pid}:{start}")
         zombie.wait()
 
 

@@ -10,13 +10,13 @@ from sys import executable
 import pytest
 
 from pipelines.core.errors import LockHeld, StorageFailed
-from pipelines.metadata.locks import hold_lock
+from pipelines.metadata.locks import Locks, hold_lock
 
 HOLD = """
 import sys
 from pathlib import Path
-from pipelines.metadata.locks import hold_lock
-with hold_lock(Path(sys.argv[1]), "build"):
+from pipelines.metadata.locks import Locks, hold_lock
+with hold_lock(Locks(Path(sys.argv[1])), "build"):
     print("held", flush=True)
     sys.stdin.read()
 """
@@ -27,9 +27,11 @@ def test_one_process_holds_a_lock_and_who_waits_learns_which(
 ) -> None:
     caplog.set_level(logging.INFO, "pipelines")
 
+    locks = Locks(tmp_path)
+
     def hold(timeout_seconds: float = 3600) -> bool:
-        build = partial(hold_lock, tmp_path, "build", repeat_seconds=0.1)
-        with build(timeout_seconds=timeout_seconds) as has_waited, hold_lock(tmp_path, "other"):
+        build = partial(hold_lock, locks, "build", repeat_seconds=0.1)
+        with build(timeout_seconds=timeout_seconds) as has_waited, hold_lock(locks, "other"):
             return has_waited
 
     assert [hold(), hold()] == [False, False]
@@ -50,7 +52,7 @@ def test_one_process_holds_a_lock_and_who_waits_learns_which(
         threading.Timer(0.3, child.kill).start()
         assert hold()  # it is free after its holder was killed
     for _ in range(2):  # and after an error
-        with pytest.raises(FileNotFoundError), hold_lock(tmp_path, "build", timeout_seconds=0):
+        with pytest.raises(FileNotFoundError), hold_lock(locks, "build", timeout_seconds=0):
             raise FileNotFoundError
 
 
@@ -61,6 +63,6 @@ def test_a_folder_that_cannot_be_used_is_named(tmp_path: Path, folder: str) -> N
     path = tmp_path / (folder or "build.holder")
     with (
         pytest.raises(StorageFailed, match=rf"{path} cannot be written"),
-        hold_lock(tmp_path / folder, "build"),
+        hold_lock(Locks(tmp_path / folder), "build"),
     ):
         pass

@@ -42,6 +42,7 @@ PUBLISHED = (  # without times and identifiers
 @pytest.fixture
 def metadata(tmp_path: Path, server_url: str) -> Iterator[Metadata]:
     with closing(Metadata.open(tmp_path / "metadata.db", server_url)) as opened:
+        opened.this_process()  # so that it lives
         yield opened
 
 
@@ -59,7 +60,7 @@ def test_two_homes_create_one_database_and_one_process_is_killed(
 
 
 def test_a_server_that_cannot_be_used_is_named(metadata: Metadata, administrator: Any) -> None:
-    file = metadata.locks.with_name("metadata.db")
+    file = metadata.locks.folder.with_name("metadata.db")
     with pytest.raises(StorageFailed, match="refused") as refused:
         Metadata.open(file, "postgresql://somebody:password@127.0.0.1:1/database")
     assert "password" not in str(refused.value)

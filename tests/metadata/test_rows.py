@@ -39,7 +39,7 @@ def test_a_killed_run_is_closed_as_interrupted(session: Session) -> None:
     killed = add_run(session, "killed", killed=True)
     ended = add_run(session, "ended", Outcome.PARTIAL)
     ended.started_at = minutes(1)
-    assert [is_running(run) for run in (alive, killed, ended)] == [True, False, False]
+    assert [is_running(session, run) for run in (alive, killed, ended)] == [True, False, False]
     elsewhere = add_run(session, "elsewhere")  # under another name of the machine
     elsewhere.owner, elsewhere.connection = alive.owner, "other"
     for minute in (5, 6):

@@ -9,7 +9,7 @@ from itertools import count
 
 import pytest
 
-from pipelines.metadata.engine import _start_of
+from pipelines.metadata.processes import _start_of
 from tests.rate_limit.simulated import VirtualClock, VirtualLoop, VirtualMetadata, World
 
 ACTORS = count(1)

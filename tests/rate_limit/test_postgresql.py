@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from subprocess import PIPE, Popen
+from sys import executable
 
 import pytest
 from sqlalchemy import Connection
@@ -10,9 +12,17 @@ from sqlalchemy import Connection
 from pipelines.core.clock import Clock
 from pipelines.metadata.engine import Metadata
 from tests.rate_limit import test_limiter, test_sharing
+from tests.rate_limit.conftest import name_of
 from tests.rate_limit.simulated import VirtualMetadata
 from tests.rate_limit.test_contention import check_contention
 
+OWNER = """
+import sys
+from pathlib import Path
+from pipelines.metadata.engine import Metadata
+print(Metadata.open(Path(sys.argv[1]), sys.argv[2]).this_process(), flush=True)
+sys.stdin.read()
+"""
 pytest_plugins = ["tests.postgresql"]
 test_slots = test_limiter.test_a_request_holds_its_slot_for_one_window
 test_cancelled_waits = test_limiter.test_a_cancelled_wait_gives_its_slot_back
@@ -34,6 +44,20 @@ class VirtualServer(VirtualMetadata):
 def metadata(server_url: str, tmp_path: Path) -> Iterator[Metadata]:
     with closing(VirtualServer.open(tmp_path / "metadata.db", server_url)) as opened:
         yield opened
+
+
+@pytest.fixture
+def owners(server_url: str, tmp_path: Path) -> Iterator[list[Popen[bytes]]]:
+    """Give processes that hold their names in sessions; the test may kill them."""
+    command = [executable, "-c", OWNER, str(tmp_path / "other.db"), server_url]
+    started = [Popen(command, stdin=PIPE, stdout=PIPE) for _ in range(2)]
+    for each in started:
+        assert each.stdout is not None
+        assert each.stdout.readline().decode().strip() == name_of(each)
+    yield started
+    for each in started:
+        with each:
+            each.kill()
 
 
 def test_real_processes_share_the_limit(server_url: str, tmp_path: Path) -> None:

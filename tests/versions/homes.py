@@ -21,7 +21,8 @@ from pipelines.core.clock import Clock
 from pipelines.core.proof import ListTraits, Ranges
 from pipelines.core.text import Redactor
 from pipelines.finance.reconciled import create_rows
-from pipelines.metadata.engine import Metadata, this_process
+from pipelines.metadata.engine import Metadata
+from pipelines.metadata.processes import this_process
 from pipelines.metadata.runs import Outcome
 from pipelines.metadata.scans import ScanStatus, seal_scan, set_status
 from pipelines.metadata.tables import Run, Scan, VersionRow

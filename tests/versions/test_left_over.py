@@ -81,11 +81,11 @@ def writer(published: Stores) -> Iterator[Popen[bytes]]:
 def test_what_was_left_is_named_until_the_next_build(published: Stores) -> None:
     left = leave(published)
     assert named(published) == left
-    with hold_lock(published.home.locks, "build"):  # somebody may be writing the others
+    with hold_lock(published.metadata.locks, "build"):  # somebody may be writing the others
         assert named(published) == {published.home.root / name for name in OTHERS} - {
             path for path in left if "archive" in path.parts
         }
-    with hold_lock(published.home.locks, "export"):
+    with hold_lock(published.metadata.locks, "export"):
         assert not build_with_books(published).is_new
         assert {path.parent.name for path in left if path.exists()} == {"exports"}
     build_with_books(published)
