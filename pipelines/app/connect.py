@@ -31,7 +31,7 @@ KEY_EXAMPLE = '\n# [streams.usage]\n# key = "usageId"\n'
 def questions(options: Mapping[str, Any]) -> dict[str, str]:
     """Return a question for each field that a connection needs and that `options` lack."""
     given = {field for field, value in options.items() if value}
-    if options["secret_file"]:
+    if options["secret_file"] or options["secret_command"]:
         given.add("secret")
     if options["surface"] == "merchant":
         given.update(PARTNER_FIELDS)
@@ -82,6 +82,9 @@ async def open_service(
     `accept_reason` is why a person accepts another account; without a reason, another account
     raises PartnerSyncError.
     """
+    # The names of some actors need it, and are asked for where nothing can wait.
+    if connection.secret_command:
+        await connection.read_secret_beside_others()
     actor = limiter_actor(session, connection)
     limiter = _limiter(session, connection, actor)
     # A redactor of its own: answers are not searched for the credentials of other connections.
@@ -189,7 +192,7 @@ def list_connections(session: AppSession) -> list[dict[str, Any]]:
             {
                 "connection": name,
                 **connection.model_dump(include={"surface", "base_url", "client_id"}),
-                "secret": connection.secret or str(connection.secret_file),
+                "secret": connection.secret_place,
                 "streams": [stream.name for stream in session.settings.streams_of(connection)],
             }
         )

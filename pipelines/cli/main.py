@@ -82,6 +82,9 @@ def init(  # noqa: PLR0913 - a command's parameters are its options
     secret_file: Annotated[
         Text, Option(help="File (mode 0600) with the secret or API key.")
     ] = None,
+    secret_command: Annotated[
+        Text, Option(help="Command that prints the secret or API key.")
+    ] = None,
     with_sync: Annotated[bool, Option("--sync/--no-sync", help="Sync afterwards.")] = True,
 ) -> int:
     """Create a home and a connection, check it, then sync. Asks for missing options."""
@@ -93,6 +96,7 @@ def init(  # noqa: PLR0913 - a command's parameters are its options
         "client_id": client_id,
         "secret": secret,
         "secret_file": secret_file,
+        "secret_command": secret_command,
     }
     fields.update(_ask(app.connect.questions(fields)))
     for sentence in app.connect.add_connection(name, fields):

@@ -1,5 +1,6 @@
 """`config/connections.toml`: a table for each set of credentials. Secrets are named, not given."""
 
+import asyncio
 import json
 import os
 import re
@@ -11,6 +12,7 @@ from typing import Annotated, Any, Self
 from pydantic import BeforeValidator, Field, TypeAdapter, model_validator
 
 from pipelines.config import values
+from pipelines.config.secret_command import SecretCommandFailed, secret_command
 from pipelines.core.errors import ConfigurationError
 from pipelines.core.files import write_durably
 from pipelines.core.text import decode_text, has_undecoded
@@ -43,6 +45,8 @@ class Connection(values.Table):
     """name of the environment variable with the client secret or API key"""
     secret_file: values.FullPath | None = None
     """file with mode 0600 that holds the secret, used if the variable is not set"""
+    secret_command: values.CommandLine | None = Field(default=None, repr=False)
+    """command that prints the secret, used if the variable is not set"""
     rate_limit_key: values.Text | None = None
     """same text for all connections that share one rate limit"""
     max_requests_per_window: int | None = Field(default=None, ge=1, strict=True)
@@ -64,6 +68,8 @@ class Connection(values.Table):
             )
         if not self.ca_strict and not self.ca_file:
             raise ValueError("ca_strict: only with ca_file")
+        if self.secret_file and self.secret_command:
+            raise ValueError("secret_file, secret_command: only one of both")
         return self
 
     @model_validator(mode="after")
@@ -71,8 +77,11 @@ class Connection(values.Table):
         missing = []
         if self.surface == "partner":
             missing = [name for name in PARTNER_FIELDS if getattr(self, name) is None]
-        if not self.secret and not self.secret_file:
-            missing.append("secret (name of a variable) or secret_file (a file with mode 0600)")
+        if not self.secret and not self.secret_file and not self.secret_command:
+            missing.append(
+                "secret (name of a variable), secret_file (a file with mode 0600) or "
+                "secret_command (a command that prints it)"
+            )
         if missing:
             raise ValueError(f"{', '.join(missing)}: must be given")
         return self
@@ -80,7 +89,8 @@ class Connection(values.Table):
     def read_secret(self) -> str:
         """Return the secret, without spaces, line breaks and byte order marks around it.
 
-        Raises ConfigurationError where it is absent, open to others, or not text.
+        Raises ConfigurationError where it is absent, open to others, or not text. A command takes
+        up to 30 seconds; what it printed is kept for five minutes.
         """
         secret = _trimmed(os.environ.get(self.secret, "")) if self.secret else ""
         if has_undecoded(secret):
@@ -93,15 +103,30 @@ class Connection(values.Table):
             return secret
         if self.secret_file:
             return self._secret_of_file(self.secret_file)
+        if self.secret_command:
+            return self._secret_of_command(self.secret_command)
         raise self._no_secret(
             f"the environment variable {self.secret} is not set",
-            f"Set {self.secret}, or add secret_file to the connection.",
+            f"Set {self.secret}, or add secret_file or secret_command to the connection.",
         )
+
+    async def read_secret_beside_others(self) -> str:
+        """Return the secret as `read_secret` does; other tasks go on while its command runs."""
+        if self.secret_command:
+            return await asyncio.to_thread(self.read_secret)
+        return self.read_secret()
+
+    @property
+    def secret_place(self) -> str:
+        """Where the secret is: a variable, a file, or `secret_command`."""
+        return self.secret or str(self.secret_file or "secret_command")
 
     def doubt_about_secret(self) -> str:
         """Return a sentence about what looks wrong in the secret, without it; empty if nothing."""
         secret = self.read_secret()
-        place = f"The secret in secret_file {self.secret_file}"
+        place = "What secret_command prints"
+        if self.secret_file:
+            place = f"The secret in secret_file {self.secret_file}"
         if self.secret and os.environ.get(self.secret, "").strip():
             place = f"The secret in the environment variable {self.secret}"
         if re.search(r"\s", secret):
@@ -125,6 +150,16 @@ class Connection(values.Table):
             f"secret_file {file} cannot be used: {why}",
             f"Write the secret into {file}, then run `chmod 600 {shlex.quote(str(file))}`.",
         )
+
+    def _secret_of_command(self, text: str) -> str:
+        try:
+            return _trimmed(secret_command(text).read())
+        except SecretCommandFailed as error:
+            raise self._no_secret(
+                f"secret_command cannot be used: {error}. What it printed is not shown, because "
+                "that may hold a secret",
+                "Run the command yourself, as the same user and with the same environment.",
+            ) from None
 
     def _no_secret(self, why: str, remedy: str) -> ConfigurationError:
         return ConfigurationError(

@@ -4,6 +4,7 @@ A refusal never quotes the value: it may be a misplaced secret.
 """
 
 import re
+import shlex
 import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -96,6 +97,14 @@ def _has_memory(text: str) -> bool:
     return float(number) * base**exponent >= LEAST_MEMORY
 
 
+def _is_command(text: str) -> bool:
+    try:
+        words = shlex.split(text)
+    except ValueError:  # an open quote
+        return False
+    return bool(words) and text.isprintable()
+
+
 def _cron_field(first: int, last: int, names: str = "") -> str:
     """Return a pattern: a list of values, ranges and `*`, each with or without a step."""
     value = f"({'|'.join(f'0?{number}' for number in range(first, last + 1))}{names})"
@@ -158,6 +167,9 @@ FullPath = Annotated[
 ]
 Text = Annotated[
     str, _must(lambda text: text.isprintable() and text.strip(), "must be printable text")
+]
+CommandLine = Annotated[
+    str, _must(_is_command, "must be a command with its words, quoted as in a shell")
 ]
 NAME_FAULT = "must be of small letters, digits, - and _, at most 63 characters"
 # It becomes the name of a folder.

@@ -61,7 +61,7 @@ class SigningTransport(Transport):
     async def _sign(self, request: httpx.Request) -> Token | None:
         """Sign a request that has its slot: a short token would expire while it waits for one."""
         if self.connection.surface == "merchant":
-            request.headers["x-api-key"] = self._secret()
+            request.headers["x-api-key"] = await self._secret()
             return None
         before = self._token
         token = await self._fresh_token()
@@ -75,8 +75,8 @@ class SigningTransport(Transport):
         request.headers["Authorization"] = f"Bearer {token.value}"
         return token
 
-    def _secret(self) -> str:
-        secret = self.connection.read_secret()
+    async def _secret(self) -> str:
+        secret = await self.connection.read_secret_beside_others()
         self.redactor.add(secret)
         # HTTP Basic spells both in one text.
         self.redactor.add(f"{self.connection.client_id}:{secret}")
@@ -108,7 +108,7 @@ class SigningTransport(Transport):
         self._next_token_at = asked_at + SECONDS_BETWEEN_TOKENS
         body = {
             "client_id": self.connection.client_id,
-            "client_secret": self._secret(),
+            "client_secret": await self._secret(),
             "audience": self.connection.audience,
             "grant_type": "client_credentials",
         }

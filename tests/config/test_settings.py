@@ -1,9 +1,11 @@
+import asyncio
+import traceback
 from pathlib import Path
 
 import pytest
 
 from pipelines.app.connect import commented_settings
-from pipelines.config.connections import add_connection
+from pipelines.config.connections import Connection, add_connection
 from pipelines.config.home import Home
 from pipelines.config.settings import Settings, load_settings
 from pipelines.core.errors import ConfigurationError
@@ -69,7 +71,13 @@ WRONG_CONNECTIONS: list[tuple[dict[str, object], str]] = [
     ({"base_url": "https://api.example.com:99999"}, "base_url: must be an address"),
     ({"secret": "hunter2"}, "must be the name of the environment variable"),
     ({"secret": "PARTNER_SYNC_SECRET"}, "these are settings"),
-    ({"secret": None}, r"secret \(name of a variable\) or secret_file .*: must be given"),
+    (
+        {"secret": None},
+        r"secret \(name of a variable\), secret_file .* or secret_command .*",
+    ),
+    ({"secret_command": "print 'hunter2"}, "secret_command: must be a command with its words"),
+    ({"secret_command": " "}, "secret_command: must be a command with its words"),
+    ({"secret_file": "/hunter2", "secret_command": "hunter2"}, "only one of both"),
     ({"secret_file": "hunter2"}, "secret_file: must be a full path"),
     ({"client_secret": "x"}, "client_secret: no such field"),
     ({"client_id": None, "audience": None}, "audience, client_id: must be given"),
@@ -197,6 +205,65 @@ def test_secrets_come_from_the_variable_or_a_private_file(
     monkeypatch.setenv("ACME_SECRET", "from-variable")
     assert connection.read_secret() == "from-variable"
     assert "from-" not in repr(connection)
+
+
+def printing(home: Home, script: str) -> Connection:
+    """Return a connection whose secret a script of the shell prints."""
+    file = home.root / "print secret"
+    file.write_text(f"#!/bin/sh\n{script}\n")
+    file.chmod(0o700)
+    fields = {**PARTNER, "secret": None, "secret_command": f"'{file}' acme hunter2"}
+    del fields["secret"]
+    return add_connection(home.connections_file, "acme", fields)
+
+
+def test_a_secret_comes_from_a_command_that_is_run_once(home: Home) -> None:
+    count = home.root / "count"
+    connection = printing(home, f'echo "$*" >> "{count}"; echo oops hunter2 >&2; echo " case-1 "')
+    again = load_settings(home).connection("acme")
+    secrets = [connection.read_secret(), again.read_secret()]
+    secrets.append(asyncio.run(again.read_secret_beside_others()))
+    assert secrets == ["case-1"] * 3
+    assert count.read_text() == "acme hunter2\n"
+    assert "hunter2" not in repr(connection)
+    assert "case-1" not in repr(connection)
+    assert connection.secret_place == "secret_command"
+    assert "prints contains a space" not in connection.doubt_about_secret()
+
+
+def test_a_variable_goes_before_a_command(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    fields = {**PARTNER, "secret_command": "/bin/echo from-command"}
+    connection = add_connection(home.connections_file, "acme", fields)
+    assert connection.read_secret() == "from-command"
+    monkeypatch.setenv("ACME_SECRET", "from-variable")
+    assert connection.read_secret() == "from-variable"
+
+
+FAILING = {
+    "echo case-1; exit 7": "ended with exit code 7",
+    "echo case-1; kill -9 $$": "ended by signal 9",
+    "echo case-1; exec sleep 60": "did not end within 1 seconds",
+    "exit 0": "printed nothing",
+    r"printf 'case-1\351'": "did not print UTF-8 text",
+    "echo case-1; head -c 70000 /dev/zero": "printed more than 65,536 bytes",
+}
+
+
+@pytest.mark.parametrize(("script", "why"), FAILING.items())
+def test_a_command_that_prints_no_secret_is_explained_without_its_output(
+    script: str, why: str, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pipelines.config.secret_command.TIME_LIMIT", 1.0)
+    connection = printing(home, f"echo case-1 >&2; {script}")
+    with pytest.raises(ConfigurationError, match=why) as caught:
+        connection.read_secret()
+    assert "Run the command yourself" in caught.value.remedy
+    shown = "".join(traceback.format_exception(caught.value))
+    assert "case-1" not in shown
+    assert "hunter2" not in shown
+    home.root.joinpath("print secret").unlink()
+    with pytest.raises(ConfigurationError, match="cannot be started: No such file"):
+        connection.read_secret()
 
 
 SECRETS = {

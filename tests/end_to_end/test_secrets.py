@@ -103,10 +103,17 @@ def service() -> Iterator[Running]:
 
 @pytest.fixture
 def home(service: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    """A home with a connection of each surface, and one whose token request is refused."""
-    for name in ("acme", "denied"):
-        made = make_home(tmp_path / "home", service, name, client_id=name.replace("acme", "demo"))
-        made.settings_file.with_name(f"{name}-secret").write_text(SECRET, encoding="utf-8")
+    """A home with a connection of each surface, and two that get no token.
+
+    Of the first one, a command prints the secret. Of `failing`, it does so and fails.
+    """
+    made = make_home(tmp_path / "home", service, "denied", client_id="denied")
+    made.settings_file.with_name("denied-secret").write_text(SECRET, encoding="utf-8")
+    for name, code in (("acme", 0), ("failing", 1)):
+        command = f"sh -c 'echo \"{SECRET}\" | tee /dev/stderr; exit {code}'"
+        fields = {**service.connection, "secret_command": command}
+        del fields["secret"]
+        add_connection(made.connections_file, name, fields)
     add_connection(made.connections_file, "shop", service.merchant_connection)
     monkeypatch.setenv("SANDBOX_API_KEY", API_KEY)
     failing_lists = (
