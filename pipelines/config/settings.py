@@ -18,11 +18,11 @@ from pydantic.json_schema import SkipJsonSchema
 from pipelines.config import values
 from pipelines.config.connections import CONNECTIONS, Connection
 from pipelines.config.home import Home
+from pipelines.config.homes import HOMES
 from pipelines.config.types import Declared
 from pipelines.core.errors import ConfigurationError
 from pipelines.core.text import from_system, printable
 
-HOMES: Final = f"{values.PREFIX}HOMES"  # names the folder of many homes, for `catalog`
 # Records of a page, as the interface document has it ("Paging limits").
 MOST_RECORDS: Final = 500
 MOST_IN_GENERAL: Final = 100

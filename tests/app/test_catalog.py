@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.app.catalog import common_type, write_catalog
+from pipelines.config.homes import find_homes
 from pipelines.core.errors import ConfigurationError, StorageFailed
 from tests.cli.conftest import Cli
 from tests.reconcile.books import FIRST, bill, line, partners, publish, used
@@ -66,6 +67,7 @@ def homes(tmp_path: Path) -> Iterator[Homes]:
 
 def test_sums_are_those_of_the_homes(homes: Homes, tmp_path: Path) -> None:
     file = tmp_path / "all.duckdb"
+    (homes.folder / "no home").mkdir()
     rows = write_catalog(file, homes.folder)
     assert [(row["home"], bool(row["message"])) for row in rows] == [
         ("it's one", False),
@@ -86,6 +88,8 @@ def test_sums_are_those_of_the_homes(homes: Homes, tmp_path: Path) -> None:
     views = "SELECT schema_name, view_name FROM duckdb_views() WHERE NOT internal"
     for schema, view in ask(file, views):
         ask(file, f'FROM {schema}."{view}"')
+    shown = "SELECT _home, cause FROM finance.open_breaks ORDER BY _home, cause"
+    assert {home for home, _cause in ask(file, shown)} == {"it's one"}
 
 
 @pytest.mark.long
@@ -117,6 +121,8 @@ def test_nothing_is_written_for_a_home_that_cannot_be_read(homes: Homes, tmp_pat
     with pytest.raises(StorageFailed):
         write_catalog(file, homes.folder)
     assert file.read_bytes() == before
+    (homes.folder / "around").symlink_to("around")  # it cannot be read: perhaps it is a home
+    assert "around" in find_homes(homes.folder)
     assert {each.name for each in tmp_path.iterdir()} == {"homes", "all.duckdb"}
 
 
