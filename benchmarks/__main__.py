@@ -3,10 +3,11 @@
 import sys
 from collections.abc import Callable
 
-from benchmarks import accounts, decision, limiter, rate, startup, sync
+from benchmarks import accounts, connections, decision, limiter, rate, startup, sync
 
 MEASURES: dict[str, Callable[[list[str]], None]] = {
     "accounts": accounts.main,
+    "connections": connections.main,
     "decision": decision.main,
     "limiter": limiter.main,
     "rate": rate.main,

@@ -4,7 +4,7 @@ import base64
 import codecs
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from urllib.parse import unquote_to_bytes
 
 REDACTED = "[redacted]"
@@ -183,6 +183,14 @@ def counted(number: int, noun: str) -> str:
 def quote_text(text: str) -> str:
     """Return a text quoted for SQL."""
     return "'" + text.replace("'", "''") + "'"
+
+
+def is_one_of(column: str, texts: Iterable[str] | None) -> str:
+    """Return the SQL condition that a column is one of some texts; None: whatever it is."""
+    if texts is None:
+        return "true"
+    listed = ", ".join(map(quote_text, sorted(texts)))
+    return f"{column} IN ({listed})" if listed else "false"
 
 
 def quote_identifier(name: str) -> str:

@@ -11,7 +11,7 @@ from pipelines.config.values import read_content
 from pipelines.core.errors import ConfigurationError
 from pipelines.finance.doubt import NOT_MAPPED
 from pipelines.finance.mapping import REMEDY, content_digest, mapping_of
-from pipelines.finance.reconcile.engine import Inputs
+from pipelines.finance.reconcile.basis import Inputs
 from pipelines.finance.reconcile.statements import statements_digest
 from pipelines.metadata.decisions import break_decisions, decisions_of
 from pipelines.metadata.tables import Close

@@ -4,7 +4,7 @@ Rows of the metadata database, only added. Those of versions that were rolled ba
 """
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,6 +17,7 @@ from sqlalchemy import func, insert, select, update
 from sqlalchemy.orm import Session
 
 from pipelines.core.errors import PartnerSyncError
+from pipelines.core.text import is_one_of
 from pipelines.finance.reconcile.statements import MEMORY
 from pipelines.metadata.tables import BooksRow, BreakRow, CorrectionRow, VersionRow
 from pipelines.versions.stores import Stores
@@ -43,7 +44,7 @@ DIGITS: Final = 38
 # Breaks that are not as they are remembered. `last_seen` of one that is there changes each time:
 # `break_facts.sql` takes it from `last_as_of`.
 CHANGED: Final = """
-SELECT {columns}
+SELECT {columns}, coalesce(facts.last_seen, getvariable('as_of')) AS last_seen
 FROM reconciliation.break_facts AS facts
 LEFT JOIN temp.memory_breaks AS before USING (break_id)
 WHERE before.break_id IS NULL OR row({now}) IS DISTINCT FROM row({then})
@@ -53,6 +54,23 @@ POSTED: Final = """
 SELECT {columns}
 FROM (FROM reconciliation.corrections EXCEPT ALL FROM temp.memory_corrections) AS posted
 ORDER BY ALL
+"""
+# Of other books: breaks that are not as they are remembered, of connections that are not chosen.
+OTHER_BREAKS: Final = """
+SELECT count(*)
+FROM (FROM {books}.reconciliation.break_facts AS rows WHERE NOT {is_chosen}) AS facts
+FULL JOIN (FROM temp.remembered_breaks AS rows WHERE NOT {is_chosen}) AS before USING (break_id)
+WHERE facts.break_id IS NULL OR before.break_id IS NULL OR row({now}) IS DISTINCT FROM row({then})
+    OR (facts.gone_at IS NOT NULL AND facts.last_seen IS DISTINCT FROM before.last_seen)
+"""
+OTHER_CORRECTIONS: Final = """
+WITH posted AS (
+    FROM {books}.reconciliation.corrections AS rows WHERE NOT {is_chosen}
+), before AS (
+    FROM temp.remembered_corrections AS rows WHERE NOT {is_chosen}
+)
+SELECT count(*)
+FROM ((FROM posted EXCEPT ALL FROM before) UNION ALL (FROM before EXCEPT ALL FROM posted))
 """
 logger = logging.getLogger(__name__)
 
@@ -172,12 +190,8 @@ def _scale(number: Decimal) -> int:
 def find_new(db: duckdb.DuckDBPyConnection) -> NewMemory:
     """Return what open books, which are being made, add to memory; nothing where they failed."""
     names = [column.name for column in _columns("breaks")]
-    compared = [name for name in names if name not in {"break_id", "last_seen"}]
-    changed = CHANGED.format(
-        columns=", ".join(f"facts.{name}" for name in names),
-        now=", ".join(f"facts.{name}" for name in compared),
-        then=", ".join(f"before.{name}" for name in compared),
-    )
+    columns = ", ".join(f"facts.{name}" for name in names if name != "last_seen")
+    changed = CHANGED.format(columns=columns, **_compared())
     posted = POSTED.format(
         columns=", ".join(f"posted.{column.name}" for column in _columns("corrections"))
     )
@@ -189,6 +203,26 @@ def find_new(db: duckdb.DuckDBPyConnection) -> NewMemory:
     with suppress(duckdb.CatalogException):
         corrections = fetch_rows(db, posted)
     return NewMemory(breaks, corrections, read_as_of(db))
+
+
+def is_remembered(db: duckdb.DuckDBPyConnection, books: str, chosen: Collection[str]) -> bool:
+    """Return whether attached books have what is remembered, of connections that are not chosen."""
+    is_chosen = is_one_of("rows.connection", chosen)
+    queries = (
+        OTHER_BREAKS.format(books=books, is_chosen=is_chosen, **_compared()),
+        OTHER_CORRECTIONS.format(books=books, is_chosen=is_chosen),
+    )
+    return all(db.execute(query).fetchall() == [(0,)] for query in queries)
+
+
+def _compared() -> dict[str, str]:
+    """Return the columns of a break that are compared with what is remembered, as SQL."""
+    names = [column.name for column in _columns("breaks")]
+    compared = [name for name in names if name not in {"break_id", "last_seen"}]
+    return {
+        "now": ", ".join(f"facts.{name}" for name in compared),
+        "then": ", ".join(f"before.{name}" for name in compared),
+    }
 
 
 def read_as_of(db: duckdb.DuckDBPyConnection) -> datetime | None:

@@ -49,7 +49,11 @@ WHERE loads.connection = $connection AND loads.stream = $stream
 
 @dataclass(frozen=True)
 class LoadResult:
-    """What loading one scan did, in rows. If `held` gives a reason, nothing was written."""
+    """What loading one scan did, in rows. If `held` gives a reason, nothing was written.
+
+    `tables` of schema history were written to or altered. `rewrites`: also rows of other
+    connections were, as a column has another type now, or an object became a map.
+    """
 
     scan_id: str
     new: int = 0
@@ -58,7 +62,8 @@ class LoadResult:
     unchanged: int = 0
     quarantined: int = 0
     held: str | None = None
-    tables: tuple[str, ...] = ()  # of schema history, that were written to or altered
+    tables: tuple[str, ...] = ()
+    rewrites: bool = False
     findings: tuple[Finding, ...] = ()
 
 
@@ -196,6 +201,7 @@ def _write(target: Target, delta: Delta, time: datetime) -> LoadResult:
         unchanged=int(stage.is_seen.sum()) + delta.resent - changed,
         quarantined=len(stage.quarantined),
         tables=tuple(tables),
+        rewrites=bool(schema.new_maps) or not schema.known.keys().isdisjoint(schema.new_types),
         findings=list_findings(delta, changed),
     )
     target.write_quarantine(stage.quarantined)

@@ -48,7 +48,16 @@ CREATE TABLE IF NOT EXISTS meta.load_findings (
     subject VARCHAR, message VARCHAR, remedy VARCHAR, blocks BOOLEAN
 )
 """
-CREATE_TABLES = (CREATE_LOADS, CREATE_QUARANTINE, CREATE_REQUESTS, CREATE_FINDINGS)
+CREATE_CONNECTIONS = """
+CREATE TABLE IF NOT EXISTS meta.connections (connection VARCHAR, version INTEGER)
+"""
+CREATE_TABLES = (
+    CREATE_LOADS,
+    CREATE_QUARANTINE,
+    CREATE_REQUESTS,
+    CREATE_FINDINGS,
+    CREATE_CONNECTIONS,
+)
 # What header, proof and result of a load say besides; all else has a column of meta.loads.
 OF_HEADER_ONLY = {
     "actor",
@@ -70,7 +79,7 @@ OF_PROOF_ONLY = {
     "traits",
     "used",
 }
-OF_RESULT_ONLY = {"findings", "held", "tables"}
+OF_RESULT_ONLY = {"findings", "held", "rewrites", "tables"}
 NOT_IN_LOADS = OF_HEADER_ONLY | OF_PROOF_ONLY | OF_RESULT_ONLY
 # What a PARTIAL scan did not see stays in quarantine.
 DELETE_QUARANTINE = """

@@ -1,7 +1,7 @@
 """Builds a version from the published one and the sealed scans that it does not hold."""
 
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -19,6 +19,7 @@ from pipelines.metadata.tables import Scan
 from pipelines.versions import catalog, change, version_scans
 from pipelines.versions.enough_memory import with_enough_memory
 from pipelines.versions.stores import Stores
+from pipelines.warehouse.duckdb_file import Written
 from pipelines.warehouse.formats import newest
 from pipelines.warehouse.version_files import Version
 
@@ -30,6 +31,18 @@ FROM meta.freshness AS freshness
 WHERE list_contains($scans::VARCHAR[], reported.scan_id)
     AND reported.code IN ('rows_changed', 'column_changed', 'names_are_data')
     AND (reported.connection, reported.stream) = (freshness.connection, freshness.stream)
+"""
+# A connection that is loaded for the first time has no row yet. `$all`: rows of every one changed.
+WRITE_CONNECTIONS: Final = """
+CREATE OR REPLACE TABLE meta.connections AS
+SELECT
+    loads.connection,
+    if($all OR list_contains($written::VARCHAR[], loads.connection), $number, any_value(
+        connections.version))::INTEGER AS version
+FROM meta.loads AS loads
+LEFT JOIN meta.connections AS connections USING (connection)
+GROUP BY loads.connection
+ORDER BY loads.connection
 """
 logger = logging.getLogger(__name__)
 
@@ -151,12 +164,12 @@ class _Building:
         written_version = change.write_version(self.stores, self.base, note, early=self.early)
         with written_version as (number, db):
             streams = self.stores.settings.streams
-            written = read_older_rows(db, streams, declare=bool(self.known))
+            older = read_older_rows(db, streams, declare=bool(self.known))
             results = self._load_all(db, number, scans)
             if is_old or any(result.held is None for result in results):
+                written = _written(older, scans, results, is_old=is_old)
+                _write_connections(db, number, written)
                 self._describe(db, results)
-                for result in results:
-                    written.update(result.tables)
                 version = self.stores.warehouse.commit(db, number, written=written)
         if version is not None:
             change.publish_version(self.stores, version)
@@ -238,3 +251,28 @@ class _Building:
     def _set_status(self, scan_id: str, status: ScanStatus, reason: str) -> None:
         with self.stores.metadata.transaction() as session:
             set_status(session, scan_id, status, reason)
+
+
+def _written(
+    older: set[str], scans: Iterable[Scan], results: Iterable[LoadResult], *, is_old: bool
+) -> Written:
+    """Return what a build wrote; `older` are tables whose rows were read again by other rules."""
+    tables = older.copy()
+    connections = set[str]()
+    is_of_all = is_old or bool(older)
+    connection_of = {scan.scan_id: scan.connection for scan in scans}
+    for result in results:
+        if result.held is None:
+            tables.update(result.tables)
+            connections.add(connection_of[result.scan_id])
+            is_of_all |= result.rewrites
+    return Written(tables, None if is_of_all else connections)
+
+
+def _write_connections(db: duckdb.DuckDBPyConnection, number: int, written: Written) -> None:
+    """Note the version in which the rows of each connection were last written.
+
+    A load that finds nothing new counts: how a list ended is a row, too.
+    """
+    names = {"all": written.connections is None, "written": [*(written.connections or ())]}
+    db.execute(WRITE_CONNECTIONS, {**names, "number": number})

@@ -23,8 +23,9 @@ from pipelines.warehouse.interrupt import ended_by_stop
 from pipelines.warehouse.published_link import PublishedLink
 from pipelines.warehouse.version_files import Version, Warehouse
 
-FORMAT: Final = 1  # of the books. Those of an older one are made anew, never changed.
+FORMAT: Final = 2  # of the books. Those of an older one are made anew, never changed.
 NAME: Final = re.compile(r"v(\d{8,})-(\d{4,})\.duckdb")
+WHOLE: Final = "whole"  # the name of a copy of earlier books, while a part of new ones is made
 RECONCILE: Final = "`partner-sync reconcile`"
 MAKE_AGAIN: Final = f"Run {RECONCILE}, which makes them again from the published version."
 SCHEMAS: Final = ("reconciliation", "finance", "meta")
@@ -83,17 +84,16 @@ class BooksFolder:
 
     @contextmanager
     def write(
-        self, version: Version, base: Books | None = None
+        self, version: Version, base: Books | None = None, *, in_part: bool = False
     ) -> Iterator[tuple[Books, duckdb.DuckDBPyConnection]]:
         """Open new books of a version for writing; after the block, the file has its name.
 
-        They begin as a copy of `base`, or empty and with the version attached. Not published yet.
-        The caller holds the lock `build`. Raises PartnerSyncError, and duckdb.Error for what cannot
-        be written.
+        They begin as a copy of `base`, or empty and with the version attached. With `in_part`, the
+        copy is attached as `whole`, beside empty books in memory, which are not kept. Not published
+        yet. The caller holds the lock `build`. Raises PartnerSyncError, and duckdb.Error for what
+        cannot be written.
         """
-        last = self.newest_of(version.number)
-        number = last.number + 1 if last else 1
-        books = self._named(version.number, number)
+        books = self._next_of(version.number)
         part = books.path.with_name(f".{books.path.stem}.building")
         with storing(books.path, RECONCILE):
             self._home.books.mkdir(mode=0o755, exist_ok=True)
@@ -104,13 +104,16 @@ class BooksFolder:
                     shutil.copyfile(base.path, part)
                     part.chmod(0o600)  # the published books are read-only
             with self._database(spill_folder=f"{part}.spill") as db, ExitStack() as stack:
-                db.execute(f"ATTACH {quote_text(str(part))} AS books")
-                if base is None:
+                name = WHOLE if in_part else "books"
+                db.execute(f"ATTACH {quote_text(str(part))} AS {name}")
+                if in_part:
+                    db.execute("ATTACH ':memory:' AS books")
+                if base is None or in_part:
                     self._create(db)
                     stack.enter_context(self._warehouse.attach(db, version))
                 _set_paths(db)
                 yield books, db
-                db.execute("CHECKPOINT books")
+                db.execute(f"CHECKPOINT {name}")
             with storing(books.path, RECONCILE):
                 part.chmod(PUBLISHED_FILE)
                 sync_file(part)
@@ -176,6 +179,11 @@ class BooksFolder:
             if books is not None:
                 self.verify(books)
             raise
+
+    def _next_of(self, version: int) -> Books:
+        """Return the books of a version that are to be written."""
+        last = self.newest_of(version)
+        return self._named(version, last.number + 1 if last else 1)
 
     def _named(self, version: int, number: int) -> Books:
         return Books(version, number, self._home.books / f"v{version:08}-{number:04}.duckdb")

@@ -67,7 +67,16 @@ def drop_finance(db: duckdb.DuckDBPyConnection) -> None:
     db.execute("DROP SCHEMA IF EXISTS reconciliation CASCADE")
 
 
-STEPS: tuple[Step, ...] = (add_format, add_chains, add_types, drop_finance)
+def add_connections(db: duckdb.DuckDBPyConnection) -> None:
+    """From 5 to 6: a version says in which version the rows of each connection were last written.
+
+    No row of a connection: not known. The build that takes this step knows it of all.
+    """
+    db.execute("CREATE SCHEMA IF NOT EXISTS meta")
+    db.execute("CREATE TABLE IF NOT EXISTS meta.connections (connection VARCHAR, version INTEGER)")
+
+
+STEPS: tuple[Step, ...] = (add_format, add_chains, add_types, drop_finance, add_connections)
 
 
 def newest() -> int:

@@ -8,7 +8,7 @@ nobody waits for them and they keep what they opened.
 
 import re
 import shutil
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +25,8 @@ from pipelines.warehouse.duckdb_file import (
     DAMAGE,
     DAMAGED,
     PUBLISHED_FILE,
+    Totals,
+    Written,
     bytes_in_use,
     close,
     connect,
@@ -95,15 +97,15 @@ class Warehouse:
         db: duckdb.DuckDBPyConnection,
         number: int,
         *,
-        written: Collection[str] | None = None,
+        written: Written | None = None,
         rewrite: bool = False,
     ) -> Version:
         """Finish a version: reopen it, compare it with what was written, make it durable, rename.
 
-        Not published yet. Of schema `history`, only the tables in `written` are compared, if it is
-        given: DuckDB leaves the blocks of the others as the base has them. With `rewrite`, nothing
-        of deleted rows remains in the file. Raises PartnerSyncError for other rows, and
-        duckdb.Error for what cannot be written or read.
+        Not published yet. If `written` is given, only its tables of schema `history` are compared,
+        and amounts only of its connections: DuckDB leaves the blocks of the others as the base has
+        them. With `rewrite`, nothing of deleted rows remains in the file. Raises PartnerSyncError
+        for other rows, and duckdb.Error for what cannot be written or read.
         """
         version = self.version(number)
         part = self._part(number)
@@ -285,11 +287,10 @@ def _older_named(version: Version, number_of_format: int) -> Iterator[None]:
         ) from error
 
 
-def _require_equal(
-    version: Version, written: dict[str, tuple[int, int]], read: dict[str, tuple[int, int]]
-) -> None:
+def _require_equal(version: Version, written: Totals, read: Totals) -> None:
     """Raise PartnerSyncError for tables whose rows are not those that were written."""
-    tables = {table for table, _total in written.items() ^ read.items()}
+    names = written.keys() | read.keys()
+    tables = {table for table in names if written.get(table) != read.get(table)}
     if tables:
         raise PartnerSyncError(
             f"Version {version.number} differs from what was written, in the rows of "

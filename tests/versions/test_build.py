@@ -198,6 +198,25 @@ def test_a_rebuild_holds_what_the_published_version_holds_or_is_refused(publishe
     assert not build(published).is_new
 
 
+def test_a_version_says_when_rows_of_each_connection_were_written(stores: Stores) -> None:
+    def publish(connection: str, amount: str = "1.10") -> dict[str, int]:
+        read(stores, Reading(usage(1, 2, amount=amount), connection=connection))
+        build(stores)
+        return written()
+
+    def written() -> dict[str, int]:
+        return dict(stores.rows("SELECT connection, version FROM meta.connections"))
+
+    assert publish("acme") == {"acme": 1}
+    assert publish("zen") == {"acme": 1, "zen": 2}
+    assert publish("acme", "1.20") == {"acme": 3, "zen": 2}
+    assert publish("zen") == {"acme": 3, "zen": 4}  # how its list ended is a row, too
+    # The column has more digits behind the point, in every row.
+    assert publish("zen", "1.234") == {"acme": 5, "zen": 5}
+    rebuild(stores)
+    assert written() == {"acme": 6, "zen": 6}
+
+
 def is_inside_a_statement(error: BaseException | None) -> bool:
     """Return whether an error came from a statement that was ended."""
     while error is not None and not isinstance(error, duckdb.InterruptException):

@@ -31,6 +31,7 @@ def test_a_base_of_an_older_format_is_upgraded_without_a_new_scan(
     assert build(published).is_new
     assert published.rows("SELECT later_figure FROM meta.loads") == [(None,)]
     assert published.rows("SELECT number FROM meta.format") == [(formats.newest(),)]
+    assert published.rows("SELECT connection, version FROM meta.connections") == [("acme", 2)]
     assert len(published.keys()) == 10
     assert not build(published).is_new
     read(published, Reading(usage(*range(1, 12))))

@@ -42,6 +42,13 @@ def test_format_4_has_no_candidates_for_columns_that_other_rules_decided() -> No
         assert found == [("a", None, None)]
 
 
+def test_format_6_knows_of_no_connection_when_its_rows_were_written() -> None:
+    with duckdb.connect() as db:
+        formats.add_connections(db)
+        formats.add_connections(db)
+        assert db.execute("SELECT connection, version FROM meta.connections").fetchall() == []
+
+
 def double(db: duckdb.DuckDBPyConnection) -> None:
     db.execute("UPDATE numbers SET n = 2 * n")
 

@@ -9,6 +9,7 @@ import pytest
 
 from pipelines.config.home import Home
 from pipelines.core.errors import PartnerSyncError, StorageFailed
+from pipelines.warehouse.duckdb_file import Written
 from pipelines.warehouse.memory_limit import MemoryLimit
 from pipelines.warehouse.version_files import Warehouse
 from tests.warehouse.versions import add_version, numbers
@@ -62,17 +63,35 @@ def test_a_build_that_is_not_what_was_written_is_not_finished(warehouse: Warehou
     assert warehouse.versions() == [version]
 
 
-@pytest.mark.parametrize(("written", "differs"), [({"n"}, True), (None, True), (set(), False)])
+OF_A = "amount = 7 WHERE _connection = 'a'"
+OF_B = "amount = 7 WHERE _connection = 'b'"
+
+
+@pytest.mark.parametrize(
+    ("written", "update", "differs"),
+    [
+        (None, OF_A, True),
+        (Written({"n"}, None), OF_B, True),
+        (Written({"n"}, {"a"}), OF_A, True),
+        (Written({"n"}, {"a"}), OF_B, False),
+        (Written({"n"}, {"a"}), "_key = 'other' WHERE _connection = 'b'", True),
+        (Written(set(), None), OF_A, False),
+    ],
+)
 def test_tables_of_history_are_compared_if_they_were_written(
-    warehouse: Warehouse, written: set[str] | None, *, differs: bool
+    warehouse: Warehouse, written: Written | None, update: str, *, differs: bool
 ) -> None:
+    """Amounts are compared of the connections whose rows were written, all else of every one."""
+    rows = """
+        CREATE SCHEMA history;
+        CREATE TABLE history.n (_connection VARCHAR, _key VARCHAR, amount DECIMAL(38, 2));
+        INSERT INTO history.n VALUES ('a', 'x', 1), ('b', 'x', 2);
+    """
     with warehouse.begin(None, 1) as db:
-        db.execute(
-            "CREATE SCHEMA history; CREATE TABLE history.n AS SELECT range AS n FROM range(9)"
-        )
+        db.execute(rows)
         base = warehouse.commit(db, 1)
     with warehouse.begin(base, 2) as db:
-        db.execute("UPDATE history.n SET n = 7")
+        db.execute(f"UPDATE history.n SET {update}")
         copy = shutil.copyfile(base.path, base.path.with_name("copy"))
         copy.rename(base.path.with_name(".v00000002.building"))
         with pytest.raises(PartnerSyncError, match=r"history\.n") if differs else nullcontext():

@@ -15,7 +15,7 @@ import duckdb
 from duckdb.sqltypes import DuckDBPyType
 
 from pipelines.core.errors import ArchiveDamaged, PartnerSyncError
-from pipelines.core.text import quote_text
+from pipelines.core.text import is_one_of, quote_text
 from pipelines.finance.currencies import code_of
 from pipelines.finance.mapping import Mapping, read_mapping
 from pipelines.finance.reconcile.close_copy import MANIFEST, MAPPING, require_intact
@@ -25,7 +25,7 @@ from pipelines.metadata.tables import Close
 from pipelines.warehouse.memory_limit import readable_error
 
 CREATE_MONTHS: Final = """
-CREATE OR REPLACE TEMP TABLE closed_months (
+CREATE TABLE reconciliation.closed_months (
     month DATE, number INTEGER, preparer VARCHAR, reviewer VARCHAR, closed_at TIMESTAMPTZ,
     version INTEGER, is_reopened BOOLEAN, posted_to DATE
 );
@@ -35,7 +35,9 @@ CREATE OR REPLACE TEMP MACRO hidden(value, whole) AS
 CREATE OR REPLACE TEMP MACRO hidden_id(side, id) AS
     hidden(id, if(side = 'billing', regexp_replace(id, '#[^#]*$', ''), id));
 """
-INSERT_MONTH: Final = "INSERT INTO closed_months VALUES ($1, $2, $3, $4, $5, $6, $7, $8)"
+INSERT_MONTH: Final = """
+INSERT INTO reconciliation.closed_months VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+"""
 INSERT_LIST: Final = "INSERT INTO closed_lists VALUES ($1, $2, $3)"
 # Rows of a copy have sign -1, those of today 1.
 ROWS: Final = """
@@ -48,6 +50,7 @@ FROM (
     SELECT 'billing' AS side, billed.* FROM {billed} AS billed
 ) AS rows
 WHERE rows.month IN ({months}) AND (rows.apart IS NULL OR rows.apart = 'credit note')
+    AND {is_chosen}
 """
 # What a month took is in its copy, also where a version was rolled back or is lost.
 SIGNED: Final = """
@@ -57,6 +60,7 @@ SELECT posted.* REPLACE (
     posted.difference::{amount} AS difference
 )
 FROM {table} AS posted
+WHERE {is_chosen}
 """
 # Of amounts of earlier versions: only their type counts.
 MEMORY_ROWS: Final = """
@@ -82,10 +86,15 @@ def month_after(month: date) -> date:
     return (month.replace(day=1) + timedelta(days=31)).replace(day=1)
 
 
-def create_month_rows(db: duckdb.DuckDBPyConnection, closes: dict[Path, Close]) -> str:
+def create_month_rows(
+    db: duckdb.DuckDBPyConnection,
+    closes: dict[Path, Close],
+    connections: Collection[str] | None,
+) -> str:
     """Create view `month_rows`: rows of the copies of closed months, and those of today.
 
-    View `signed_corrections` has what the closed months took.
+    View `signed_corrections` has what the closed months took. Both are of some connections (None:
+    of all).
 
     `closes` are all of them by folder; table `closed_months` shows them. Returns why the rows
     cannot be compared, empty if they can; the view is empty then. Its quantities and amounts have
@@ -94,15 +103,15 @@ def create_month_rows(db: duckdb.DuckDBPyConnection, closes: dict[Path, Close]) 
     db.execute(CREATE_MONTHS)
     standing = {folder: close for folder, close in closes.items() if close.reopened_at is None}
     _insert_months(db, closes.values(), {close.month for close in standing.values()})
-    of_today = _rows(1, {view: f"(FROM temp.{view} LIMIT 0)" for view in VIEWS}, [])
+    of_today = _rows(1, {view: f"(FROM temp.{view} LIMIT 0)" for view in VIEWS}, [], connections)
     no_rows = [of_today]
-    no_rows += [MEMORY_ROWS.format(table=f"temp.memory_{name}") for name in MEMORY]
+    no_rows += [MEMORY_ROWS.format(table=f"temp.remembered_{name}") for name in MEMORY]
     taken = [quote_text(str(folder / "corrections.parquet")) for folder in standing]
     try:
-        rows = list(_month_rows(db, standing))
+        rows = list(_month_rows(db, standing, connections))
         rows += [MEMORY_ROWS.format(table=file) for file in taken]
         _create_view(db, [*no_rows, *rows])
-        _create_signed_corrections(db, taken)
+        _create_signed_corrections(db, taken, connections)
     except (PartnerSyncError, OSError, duckdb.Error) as error:
         _create_view(db, no_rows)
         return readable_error(error)
@@ -130,13 +139,16 @@ def _insert_months(
         db.execute(INSERT_MONTH, row)
 
 
-def _create_signed_corrections(db: duckdb.DuckDBPyConnection, files: Iterable[str]) -> None:
+def _create_signed_corrections(
+    db: duckdb.DuckDBPyConnection, files: Iterable[str], connections: Collection[str] | None
+) -> None:
     """Create view `signed_corrections`, with the type of amounts that `month_rows` has."""
     amount = db.table("month_rows").types[-1]
     # The first one has no row: it gives the view its columns where no month is closed.
-    tables = ["(FROM temp.memory_corrections LIMIT 0)", *files]
+    tables = ["(FROM temp.remembered_corrections LIMIT 0)", *files]
+    is_chosen = is_one_of("posted.connection", connections)
     union = " UNION ALL BY NAME ".join(
-        SIGNED.format(table=table, amount=amount) for table in tables
+        SIGNED.format(table=table, amount=amount, is_chosen=is_chosen) for table in tables
     )
     db.execute(f"CREATE OR REPLACE TEMP VIEW signed_corrections AS {union}")
 
@@ -162,7 +174,11 @@ def _scale(decimal: DuckDBPyType) -> int:
     return int(scale)
 
 
-def _month_rows(db: duckdb.DuckDBPyConnection, closes: dict[Path, Close]) -> Iterator[str]:
+def _month_rows(
+    db: duckdb.DuckDBPyConnection,
+    closes: dict[Path, Close],
+    connections: Collection[str] | None,
+) -> Iterator[str]:
     """Yield statements for the rows of copies, and for those of today by each one's mapping.
 
     Raises ArchiveDamaged for a copy that is not what was signed off.
@@ -176,22 +192,35 @@ def _month_rows(db: duckdb.DuckDBPyConnection, closes: dict[Path, Close]) -> Ite
         for view in VIEWS:
             file = quote_text(str(folder / f"{view}.parquet"))
             copy[view] = f"read_parquet({file})"
-        yield _rows(-1, copy, [close.month])
+        yield _rows(-1, copy, [close.month], connections)
         manifest = json.loads((folder / MANIFEST).read_bytes())
         for name, scan in manifest["scans"].items():
             db.execute(INSERT_LIST, (close.month, name, scan))
     for folders in folders_of.values():
         mapping_file = folders[0] / MAPPING
-        sides = Sides(db, read_mapping(mapping_file) or Mapping())
+        months = sorted(closes[folder].month for folder in folders)
+        sides = Sides(db, read_mapping(mapping_file) or Mapping(), connections)
         sides.create_bill_months()
+        sides.note_readings(", ".join(f"{month:%Y-%m}" for month in months))
         reason = sides.missing(NEEDS)
         if reason:
             raise ArchiveDamaged(f"{reason}, but {mapping_file} names it.")
         today = {view: f"({sides.query(view)})" for view in VIEWS}
-        yield _rows(1, today, [closes[folder].month for folder in folders])
+        yield _rows(1, today, months, connections)
 
 
-def _rows(sign: int, sources: dict[str, str], months: Iterable[date]) -> str:
+def _rows(
+    sign: int,
+    sources: dict[str, str],
+    months: Iterable[date],
+    connections: Collection[str] | None,
+) -> str:
     # An empty list is no SQL; NULL is in no row.
     dates = ", ".join(["NULL", *(f"DATE '{month}'" for month in months)])
-    return ROWS.format(sign=sign, months=dates, currency=code_of("rows.currency"), **sources)
+    return ROWS.format(
+        sign=sign,
+        months=dates,
+        currency=code_of("rows.currency"),
+        is_chosen=is_one_of("rows.connection", connections),
+        **sources,
+    )

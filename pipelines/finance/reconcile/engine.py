@@ -5,23 +5,17 @@ lacks a role or fails leaves an empty table; `reconciliation.rules` says why. If
 evaluated, there are no tables: empty ones would look like "no breaks".
 """
 
-from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from datetime import datetime
-from hashlib import sha256
-from pathlib import Path
 from typing import Any, Final
 
 import duckdb
-import pyarrow as pa
 
 from pipelines.core import stop
-from pipelines.finance.currencies import CODES, minor_unit, read_code
 from pipelines.finance.mapping import Mapping
+from pipelines.finance.reconcile import basis
+from pipelines.finance.reconcile.basis import Inputs
 from pipelines.finance.reconcile.closed_rows import create_month_rows
 from pipelines.finance.reconcile.statements import (
-    MEMORY,
     RULES,
     STATEMENTS,
     Statement,
@@ -32,7 +26,6 @@ from pipelines.finance.reconcile.views import (
     create_finance_views,
     create_row_views,
 )
-from pipelines.metadata.tables import Close
 from pipelines.warehouse.memory_limit import is_memory_refused, readable_error
 
 BY_MONTH: Final = (
@@ -42,67 +35,6 @@ BY_MONTH: Final = (
 # Roles without which nobody can tell with which rows a row belongs.
 BY_KEY: Final = ["id", "line_usage", "lines"]
 BY_TIME: Final = ["partner", "period", "currency"]
-# What the statements read besides rows are variables.
-BEGIN: Final = """
-CREATE TABLE reconciliation.rules (
-    rule VARCHAR, question VARCHAR, evaluated BOOLEAN, reason VARCHAR, remedy VARCHAR,
-    rests_on VARCHAR, is_needed BOOLEAN
-);
-CREATE TABLE reconciliation.basis AS
-SELECT
-    -- Of the newest load: a clock that was ahead may have dated an earlier one later.
-    coalesce(max_by(loads.ended_at, loads.valid_time), 'epoch') AS as_of,
-    getvariable('match_by')::VARCHAR AS match_by, getvariable('time_zone')::VARCHAR AS time_zone,
-    getvariable('grace_days')::INTEGER AS grace_days
-FROM meta.loads AS loads
-WHERE loads.stream IN ('partners', 'usage', 'billing');
--- How the newest scan of each list ended. Of a connection that reads one of the lists that are
--- compared, all of them are there, also those that were never read.
-CREATE TABLE reconciliation.lists AS
-WITH expected AS (
-    SELECT DISTINCT loads.connection, unnest(['partners', 'usage', 'billing']) AS stream
-    FROM meta.loads AS loads
-    WHERE loads.stream IN ('partners', 'usage', 'billing')
-    UNION
-    SELECT loads.connection, loads.stream
-    FROM meta.loads AS loads
-)
-SELECT
-    expected.connection, expected.stream,
-    expected.stream IN ('partners', 'usage', 'billing') AS is_compared,
-    max_by(loads.complete, loads.valid_time) AS complete,
-    max_by(loads.rows, loads.valid_time) AS rows,
-    max_by(loads.ended_at, loads.valid_time) AS ended_at,
-    max_by(loads.ended_at, loads.valid_time) FILTER (loads.complete) AS complete_at,
-    max_by(loads.sentence, loads.valid_time) AS sentence,
-    (SELECT count(*) FROM quarantine.records AS records
-        WHERE (records.connection, records.stream) = (expected.connection, expected.stream)
-    ) AS in_quarantine
-FROM expected
-LEFT JOIN meta.loads AS loads USING (connection, stream)
-GROUP BY expected.connection, expected.stream;
-SET VARIABLE as_of = (SELECT basis.as_of FROM reconciliation.basis AS basis);
-"""
-# Their amounts get the digits behind the point that those of now and of earlier books have.
-WIDEN: Final = "ALTER TABLE temp.memory_{table} ALTER COLUMN {column} SET DATA TYPE {type}"
-# Besides the views, what the statements read and write.
-CREATE_TABLES: Final = """
-CREATE TABLE reconciliation.break_rows (
-    rule VARCHAR, break_id VARCHAR, connection VARCHAR, subject VARCHAR, partner VARCHAR,
-    month DATE, currency VARCHAR, cause VARCHAR, side VARCHAR, id VARCHAR, quantity {quantity},
-    amount {amount}, _scan_id VARCHAR, _page INTEGER, _row INTEGER
-);
-CREATE TABLE reconciliation.currencies (currency VARCHAR, minor_unit DECIMAL(5, 4));
-INSERT INTO reconciliation.currencies VALUES {currencies};
-CREATE OR REPLACE TEMP TABLE tolerances (
-    currency VARCHAR, partner VARCHAR, line_minor BIGINT, line_share DECIMAL(10, 8),
-    month_minor BIGINT
-);
-CREATE TABLE reconciliation.decisions (
-    number BIGINT, break_id VARCHAR, kind VARCHAR, person VARCHAR, decided_at TIMESTAMPTZ,
-    owner VARCHAR, reason VARCHAR, difference {amount}, rows BIGINT
-);
-"""
 # Its currency is a part of what identifies a break, so that two are never added.
 INSERT_BREAKS: Final = """
 INSERT INTO reconciliation.break_rows
@@ -115,44 +47,9 @@ SELECT
     found.side, found.id, found.quantity, found.amount, found._scan_id, found._page, found._row
 FROM ({query}) AS found
 """
-INSERT_TOLERANCE: Final = "INSERT INTO tolerances VALUES ($1, $2, $3, $4, $5)"
-CREATE_FIELDS: Final = "CREATE OR REPLACE TEMP TABLE role_fields (role VARCHAR, field VARCHAR)"
-INSERT_FIELD: Final = "INSERT INTO role_fields VALUES ($1, $2)"
 # What a disk refuses, now: the books before stay, instead of new ones with less in them.
 PASSING: Final = (duckdb.IOException, duckdb.FatalException, duckdb.InterruptException)
 INSERT_RULE: Final = "INSERT INTO reconciliation.rules VALUES ($1, $2, $3, $4, $5, $6, $7)"
-
-
-@dataclass(frozen=True)
-class Inputs:
-    """What reconciliation rests on besides rows. Without `mapping`, `problem` says why.
-
-    `mapping_text` is its file, None where that cannot be read.
-    `digest` is one of them all but the decisions. `decisions` about breaks: number, break_id, kind,
-    person, decided_at, owner, reason, and the break's difference (as text) and rows of that time.
-    `memory`: what is remembered of earlier books, an Arrow table by its name; their data ended at
-    `last_as_of`. `closes`: those of all months, by the folder of their copy. `erased`: digests of
-    identifiers that were erased. `may_grow`: who is refused memory begins again with more.
-    """
-
-    mapping: Mapping | None = None
-    mapping_text: str | None = ""
-    problem: str = "Nothing is mapped."
-    digest: str = ""
-    decisions: Sequence[dict[str, Any]] = ()
-    memory: dict[str, pa.Table] = field(default_factory=dict)
-    last_as_of: datetime | None = None
-    closes: dict[Path, Close] = field(default_factory=dict)
-    erased: Sequence[str] = ()
-    may_grow: bool = False
-
-    @property
-    def decisions_digest(self) -> str:
-        """One of all decisions; empty without any. A restored database may repeat their numbers."""
-        if not self.decisions:
-            return ""
-        text = "\n".join(map(str, self.decisions))
-        return sha256(text.encode()).hexdigest()
 
 
 def reconcile(db: duckdb.DuckDBPyConnection, inputs: Inputs) -> None:
@@ -178,27 +75,9 @@ def reconcile(db: duckdb.DuckDBPyConnection, inputs: Inputs) -> None:
     # Empty tables would look like "no breaks".
     db.execute("DROP SCHEMA finance CASCADE; DROP SCHEMA reconciliation CASCADE")
     db.execute("CREATE SCHEMA reconciliation; CREATE SCHEMA finance")
-    _begin(db, inputs, dict.fromkeys(("match_by", "time_zone", "grace_days")))
+    basis.begin(db, inputs, dict.fromkeys(("match_by", "time_zone", "grace_days")))
     for name in STATEMENTS:
         _insert_rule(db, read_statement(name), problem)
-
-
-def _begin(db: duckdb.DuckDBPyConnection, inputs: Inputs, terms: dict[str, Any]) -> None:
-    """Set terms as variables; create the tables that are there whatever can be evaluated."""
-    for name, value in {**terms, "last_as_of": inputs.last_as_of}.items():
-        db.execute(f"SET VARIABLE {name} = $1", [value])
-    db.execute(BEGIN)
-
-
-def replace_decisions(db: duckdb.DuckDBPyConnection, decisions: Sequence[dict[str, Any]]) -> None:
-    """Replace the decisions in books. What they say of breaks is in views."""
-    try:
-        db.execute("DELETE FROM reconciliation.decisions")
-    except duckdb.CatalogException:
-        return  # nothing was evaluated, so there is no break
-    if decisions:
-        rows = db.from_arrow(pa.Table.from_pylist(list(decisions)))
-        rows.query("added", "INSERT INTO reconciliation.decisions BY NAME FROM added")
 
 
 def _insert_rule(db: duckdb.DuckDBPyConnection, statement: Statement, reason: str) -> None:
@@ -215,14 +94,6 @@ def _insert_rule(db: duckdb.DuckDBPyConnection, statement: Statement, reason: st
         db.execute(INSERT_RULE, about)
 
 
-def _tolerances(mapping: Mapping) -> Iterator[tuple[Any, ...]]:
-    """Yield rows of `tolerances`: those of currencies, then those of partners."""
-    for code, terms in mapping.tolerance.currency.items():
-        yield read_code(code), None, terms.line_minor, terms.line_share, terms.month_minor
-    for partner, terms in mapping.tolerance.partner.items():
-        yield None, partner, terms.line_minor, terms.line_share, terms.month_minor
-
-
 class _Engine:
     """One evaluation with a mapping. `failed` says why a statement has no result."""
 
@@ -233,11 +104,12 @@ class _Engine:
         self.failed: dict[str, str] = {}
         # Days of times, such as that of a record, are those of the mapping's time zone.
         db.execute(f"SET TimeZone = '{mapping.time_zone}'")
-        self.sides = create_row_views(db, mapping)
+        self.sides = create_row_views(db, mapping, inputs.connections)
 
     def run(self) -> None:
         """Evaluate the rules, then the tables that count and show their breaks."""
-        _begin(self.db, self.inputs, self._terms())
+        basis.begin(self.db, self.inputs, self._terms())
+        self.sides.note_readings()
         self._create_tables()
         for name in STATEMENTS:
             self._evaluate(read_statement(name))
@@ -269,34 +141,16 @@ class _Engine:
 
     def _create_tables(self) -> None:
         """Create what the statements read and write besides the views."""
-        for name, remembered in self.inputs.memory.items():
-            self.db.from_arrow(remembered).query(
-                "rows", f"CREATE OR REPLACE TEMP TABLE memory_{name} AS FROM rows"
-            )
-        reason = create_month_rows(self.db, self.inputs.closes)
+        basis.remember(self.db, self.inputs)
+        connections = self.inputs.connections
+        reason = create_month_rows(self.db, self.inputs.closes, connections)
         if reason:
             self.failed["month_rows"] = reason
         month_rows = self.db.table("month_rows")
         types = dict(zip(month_rows.columns, month_rows.types, strict=True))
-        for table, amounts in MEMORY.items():
-            for amount in amounts:
-                self.db.execute(WIDEN.format(table=table, column=amount, type=types["amount"]))
-        units = ", ".join(f"('{code}', {minor_unit(code)})" for code in sorted(CODES))
-        self.db.execute(CREATE_TABLES.format(**types, currencies=units))
-        for terms in _tolerances(self.mapping):
-            self.db.execute(INSERT_TOLERANCE, terms)
+        basis.create_tables(self.db, self.inputs, self.mapping, types)
         quarantined = self.db.from_arrow(self.sides.quarantined())
         quarantined.query("added", "CREATE OR REPLACE TEMP TABLE quarantined AS FROM added")
-        self.db.execute(CREATE_FIELDS)
-        self.db.executemany(INSERT_FIELD, list(self._fields().items()))
-        replace_decisions(self.db, self.inputs.decisions)
-
-    def _fields(self) -> dict[str, str]:
-        """Return the field of each role, and of the list that holds the lines."""
-        fields = self.mapping.fields()
-        of_lines = [path for role, path in fields.items() if ".line_" in role]
-        fields["billing.lines"] = of_lines[0].partition("[]")[0] if of_lines else ""
-        return fields
 
     def _evaluate(self, statement: Statement) -> None:
         """Create the table of a statement, an empty one if it fails; note why in `rules`."""

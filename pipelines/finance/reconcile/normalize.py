@@ -8,7 +8,7 @@ Here: the expression of each role, by the type that its column has. Not here: th
 which they stand (row_statements).
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import cached_property
 from itertools import count
 from typing import Final
@@ -16,7 +16,7 @@ from typing import Final
 import duckdb
 import pyarrow as pa
 
-from pipelines.core.text import quote_identifier, quote_text
+from pipelines.core.text import is_one_of, quote_identifier, quote_text
 from pipelines.finance.currencies import MOST_DIGITS, SPACES, code_of, lower_trimmed, minor_unit_of
 from pipelines.finance.mapping import NO_STATUS, ORDINARY_WORDS, UNCOUNTED_WORDS, Mapping
 from pipelines.finance.reconcile import bill_months
@@ -46,20 +46,38 @@ NEEDED: Final = (
 )  # fmt: skip
 LINES: Final = ("billing.line_usage", "billing.line_amount")
 COUNTER: Final = count()
+READINGS: Final = pa.schema(
+    {
+        "months": pa.string(),
+        "role": pa.string(),
+        "field": pa.string(),
+        "table_name": pa.string(),
+        "type": pa.string(),
+        "scale": pa.int32(),
+        "digits": pa.int32(),
+    }
+)
 
 
 class Sides:
     """The statements of views for a mapping. `columns` has the column of each role that it names.
 
-    `unknown` says why other roles have none. The views read tables whose names begin with `prefix`:
-    what values say that their columns do not, which the first statement makes, and months of bills,
-    which `create_bill_months` makes.
+    `unknown` says why other roles have none. The views are of rows of some connections (None: of
+    all). How values are read does not depend on these: types hold the values of all. The views read
+    tables with a prefix of their own: what values say that their columns do not, which the first
+    statement makes, and months of bills, which `create_bill_months` makes.
     """
 
-    def __init__(self, db: duckdb.DuckDBPyConnection, mapping: Mapping, prefix: str = "") -> None:
+    def __init__(
+        self,
+        db: duckdb.DuckDBPyConnection,
+        mapping: Mapping,
+        connections: Collection[str] | None = None,
+    ) -> None:
         self._db = db
+        self._connections = connections
         self._mapping = mapping
-        self._prefix = prefix or f"temp.mapping_{next(COUNTER)}_"
+        self._prefix = f"temp.mapping_{next(COUNTER)}_"
         self._months = f"{self._prefix}bill_months"
         self._has_months = True
         self.columns, self.unknown = find_roles(db, mapping)
@@ -96,6 +114,26 @@ class Sides:
             "usage": self._mapping.usage.amount_unit,
             "billing": self._mapping.billing.amount_unit,
         }
+
+    def note_readings(self, months: str = "") -> None:
+        """Add rows to `reconciliation.readings`; `months`: closed ones that have this mapping.
+
+        Books of an earlier version say the same of their rows only if all these are the same.
+        """
+        rows = []
+        for role, column in self.columns.items():
+            row = {
+                "months": months or None,
+                "role": role,
+                "field": column.path,
+                "table_name": column.table,
+                "type": column.type,
+                "scale": self._readings.scale_of(role),
+                "digits": self._readings.most_digits_of(role),
+            }
+            rows.append(row)
+        added = self._db.from_arrow(pa.Table.from_pylist(rows, READINGS))
+        added.query("added", "INSERT INTO reconciliation.readings BY NAME FROM added")
 
     def query(self, view: str, *, every_version: bool = False) -> str:
         """Return the statement of a view: of rows that hold now, or (not `billed`) of all."""
@@ -226,10 +264,16 @@ class Sides:
 
     def quarantined(self) -> pa.Table:
         """Return the records in quarantine, with what of their roles can be read."""
-        return read_quarantine(self._db, self.columns, self._mapping, self._readings)
+        is_chosen = is_one_of("records.connection", self._connections)
+        return read_quarantine(self._db, self.columns, self._mapping, self._readings, is_chosen)
 
     def _table(self, name: str) -> str:
-        return f"history.{quote_identifier(name)}" if name in self._tables else NO_TABLE
+        if name not in self._tables:
+            return NO_TABLE
+        table = f"history.{quote_identifier(name)}"
+        if self._connections is None:
+            return table
+        return f"(FROM {table} AS rows WHERE {is_one_of('rows._connection', self._connections)})"
 
     def _value(self, side: str, name: str) -> str:
         """Return the expression of a role. Amounts and prices in minor units become major ones."""

@@ -20,7 +20,7 @@ SELECT
     records.stream AS side, records.connection, records.key AS id, records.scan_id AS _scan_id,
     records.page AS _page, records.row AS _row, records.reason AS quarantine, records.raw
 FROM quarantine.records AS records
-WHERE records.stream IN ('partners', 'usage', 'billing')
+WHERE records.stream IN ('partners', 'usage', 'billing') AND {is_chosen}
 """
 READ: Final = ("id", "partner", "period", "currency", "amount", "status")
 TEXTS: Final = (
@@ -34,15 +34,16 @@ def read_quarantine(
     columns: Mapping[str, FieldColumn],
     mapping: RoleMapping,
     readings: Readings,
+    is_chosen: str,
 ) -> pa.Table:
     """Return the records in quarantine with their roles; `roles` are those that cannot be read.
 
-    A record of which nothing can be read has the role `record`. Bills with a status that does not
-    count are left out.
+    `is_chosen` is a condition on `records`. A record of which nothing can be read has the role
+    `record`. Bills with a status that does not count are left out.
     """
     counted = set(map(lower_trimmed, mapping.billing.counted_statuses))
     rows = []
-    for record in fetch_rows(db, RECORDS):
+    for record in fetch_rows(db, RECORDS.format(is_chosen=is_chosen)):
         raw = record.pop("raw")
         side = record["side"]
         values = _read(raw, _columns_of_records(columns, side), readings)

@@ -18,8 +18,8 @@ TABLES: Final = (
 # In the order in which they are evaluated: each comes after those that it needs.
 STATEMENTS: Final = (
     "partners", "unreadable", "doubts", "sides", "versions", "movements", "compared",
-    "changes", "exceptions", "paired", "matches", *RULES, "break_facts", "breaks", "month_facts",
-    "bill_totals", "without_usage", "usage_days", "missing_amounts",
+    "changed_records", "exceptions", "paired", "matches", *RULES, "break_facts", "breaks",
+    "month_facts", "bill_totals", "without_usage", "usage_days", "missing_amounts",
     *(name for name in TABLES if name != "breaks"),
 )  # fmt: skip
 # What is remembered of earlier books, with its amounts.
@@ -73,7 +73,7 @@ def read_statement(name: str) -> Statement:
 def statements_digest() -> str:
     """Return a digest of all statements: another one means other conclusions of the same rows."""
     digest = sha256()
-    for name in STATEMENTS:
+    for name in (*STATEMENTS, "finance"):
         digest.update(read_statement(name).query.encode())
     return digest.hexdigest()
 

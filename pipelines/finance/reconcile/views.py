@@ -18,12 +18,17 @@ from pipelines.finance.reconcile.statements import read_statement
 CREATE_RESULT: Final = "CREATE OR REPLACE {kind} {name} AS FROM ({query})"
 
 
-def create_row_views(db: duckdb.DuckDBPyConnection, mapping: Mapping) -> Sides:
+def create_row_views(
+    db: duckdb.DuckDBPyConnection,
+    mapping: Mapping,
+    connections: Collection[str] | None = None,
+) -> Sides:
     """Create temporary views of the rows of both sides, which books do not store.
 
-    `partners`, `used`, `bills`, `billed`, and each with its history. Raises duckdb.Error.
+    `partners`, `used`, `bills`, `billed`, and each with its history; of some connections (None: of
+    all). Raises duckdb.Error.
     """
-    sides = Sides(db, mapping)
+    sides = Sides(db, mapping, connections)
     sides.create_bill_months()
     for view in VIEWS:
         db.execute(f"CREATE OR REPLACE TEMP VIEW {view} AS {sides.query(view)}")

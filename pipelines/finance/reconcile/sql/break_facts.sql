@@ -1,5 +1,6 @@
 -- needs: doubts
--- What is known of each break, whatever people decide about it: amounts, age, severity (`level`).
+-- What is known of each break, whatever people decide about it, and however old it is now: age is in
+-- view `breaks`, so that books of connections that did not change need not be made again.
 WITH found AS (
     SELECT
         found.break_id, found.rule, found.connection, found.subject,
@@ -19,7 +20,8 @@ WITH found AS (
 ), known AS (
     SELECT
         found.*, coalesce(before.first_seen, getvariable('as_of')) AS first_seen,
-        getvariable('as_of') AS last_seen, NULL::TIMESTAMPTZ AS gone_at,
+        -- Now: whenever that is.
+        NULL::TIMESTAMPTZ AS last_seen, NULL::TIMESTAMPTZ AS gone_at,
         CASE WHEN before.gone_at IS NULL THEN before.returned_at
              ELSE getvariable('as_of') END AS returned_at
     FROM found
@@ -29,8 +31,9 @@ WITH found AS (
         before.break_id, before.rule, before.connection, before.subject, before.partner,
         before.month, before.currency, before.cause, before.used_amount, before.billed_amount,
         before.difference, before.rows, before.first_seen,
-        if(before.gone_at IS NULL, coalesce(getvariable('last_as_of')::TIMESTAMPTZ, before.last_seen),
-            before.last_seen) AS last_seen,
+        if(before.gone_at IS NULL AND rules.evaluated,
+            coalesce(getvariable('last_as_of')::TIMESTAMPTZ, before.last_seen), before.last_seen
+        ) AS last_seen,
         CASE WHEN rules.evaluated THEN coalesce(before.gone_at, getvariable('as_of'))
              ELSE before.gone_at END AS gone_at,
         before.returned_at
@@ -47,12 +50,10 @@ WITH found AS (
     SELECT
         known.*, abs(if(known.rule = 'disappeared', coalesce(known.used_amount,
             known.billed_amount), known.difference)) AS at_stake,
-        greatest(0, coalesce(known.gone_at, getvariable('as_of'))::DATE - known.first_seen::DATE)
-            AS age_days,
         CASE WHEN at_stake IS NULL THEN 2
              WHEN at_stake * 10 >= coalesce(abs(billed.amount), 0) THEN 3
              WHEN at_stake * 100 >= abs(billed.amount) THEN 2
-             ELSE 1 END + (age_days > 7)::INTEGER + (age_days > 30)::INTEGER AS level,
+             ELSE 1 END AS level,
         -- The list of which a row that is absent may only not have been seen.
         CASE WHEN rules.rests_on <> 'the side that has less' THEN rules.rests_on
              WHEN rules.rests_on IS NULL THEN NULL
@@ -87,13 +88,10 @@ WITH found AS (
     WHERE lists.is_compared AND lists.ended_at IS NOT NULL
 )
 SELECT
-    judged.break_id, judged.rule,
-    CASE WHEN judged.level >= 3 THEN 'high' WHEN judged.level = 2 THEN 'medium'
-         ELSE 'low' END AS severity,
-    judged.connection, judged.partner, partners.name AS partner_name, judged.month,
+    judged.break_id, judged.rule, judged.level, judged.connection, judged.partner, partners.name AS partner_name, judged.month,
     judged.currency, judged.subject, judged.cause, judged.used_amount, judged.billed_amount,
     judged.difference, judged.rows, judged.first_seen, judged.last_seen, judged.gone_at,
-    judged.returned_at, judged.age_days,
+    judged.returned_at,
     CASE WHEN NOT rules.evaluated THEN concat('its rule is not evaluated: ', rules.reason)
          WHEN lists.stream IS NULL THEN judged.stream || ' is not loaded'
          WHEN NOT lists.is_complete THEN concat(lists.stream, ' is not proven complete')

@@ -1,11 +1,12 @@
+-- kind: VIEW
 -- question: Which months are closed, who closed them, and which records changed afterwards?
--- needs: changes
+-- needs: changed_records
 -- remedy: Restore a damaged copy from a backup, then run `partner-sync reconcile`.
 WITH sums AS (
     SELECT
         changes.month, changes.side, changes.currency, count(*) AS records,
         sum(coalesce(changes.amount_now, 0) - coalesce(changes.amount_then, 0)) AS difference
-    FROM changes
+    FROM reconciliation.changed_records AS changes
     WHERE NOT changes.is_otherwise
     GROUP BY changes.month, changes.side, changes.currency
 ), months AS (
@@ -30,9 +31,9 @@ SELECT
          ELSE 'closed' END AS state,
     closes.preparer, closes.reviewer, closes.closed_at, closes.version,
     coalesce(months.records, 0) AS changed_records, months.difference AS net_difference,
-    (SELECT count(*) FROM changes
+    (SELECT count(*) FROM reconciliation.changed_records AS changes
         WHERE changes.is_otherwise AND changes.month = closes.month AND NOT closes.is_reopened
     ) AS read_otherwise
-FROM closed_months AS closes
+FROM reconciliation.closed_months AS closes
 LEFT JOIN months ON months.month = closes.month AND NOT closes.is_reopened
 ORDER BY closes.month, closes.number

@@ -7,6 +7,7 @@ WITH odd_keys AS (
     SELECT sides.hash
     FROM sides
     LEFT JOIN reconciliation.partners AS known USING (connection, partner)
+    LEFT JOIN read_until USING (connection)
     GROUP BY sides.hash
     HAVING bool_or(sides.apart IS NOT NULL) OR bool_or(sides.unread IS NOT NULL)
         OR NOT getvariable('has_amount')
@@ -17,7 +18,7 @@ WITH odd_keys AS (
                     if(getvariable('has_quantity'), sides.quantity, NULL))) <> 0
             ELSE min(sides.side) = max(sides.side)
                 OR (min(sides.month) + INTERVAL 1 MONTH)::DATE + getvariable('grace_days')
-                    > getvariable('as_of')::DATE
+                    > min(read_until.day)
                 OR sum(if(sides.side = 'usage', sides.amount, -sides.amount)) <> 0
                 OR (getvariable('has_quantity')
                     AND sum(if(sides.side = 'usage', sides.quantity, -sides.quantity)) <> 0) END

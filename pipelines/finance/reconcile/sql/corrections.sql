@@ -1,5 +1,5 @@
 -- question: What changed in closed months, and to which month is it posted?
--- needs: changes
+-- needs: changed_records
 -- remedy: Restore a damaged copy from a backup, then run `partner-sync reconcile`.
 -- What was posted stays. The postings of a record add up to what it is worth more than was signed
 -- off, and to 0 once its month is reopened: its changes count in that month then.
@@ -11,8 +11,9 @@ WITH posted AS (
     SELECT
         changes.* EXCLUDE (is_otherwise) RENAME (amount_then AS signed_off), closes.number,
         true AS is_changed, NULL AS posted
-    FROM changes
-    JOIN closed_months AS closes ON closes.month = changes.month AND NOT closes.is_reopened
+    FROM reconciliation.changed_records AS changes
+    JOIN reconciliation.closed_months AS closes
+        ON closes.month = changes.month AND NOT closes.is_reopened
     WHERE NOT changes.is_otherwise
     UNION ALL BY NAME
     SELECT
@@ -42,7 +43,10 @@ SELECT
     coalesce(records.amount_now, 0) - coalesce(amount_before, 0) AS difference,
     closes.posted_to,
     -- Not before what a closed month took, although a rollback goes back.
-    greatest(getvariable('as_of'), (SELECT max(posted.seen_at) FROM posted)) AS seen_at
+    greatest(getvariable('as_of'), last.seen_at) AS seen_at
 FROM records
-JOIN closed_months AS closes USING (month, number)
+JOIN reconciliation.closed_months AS closes USING (month, number)
+LEFT JOIN (
+    SELECT posted.connection, max(posted.seen_at) AS seen_at FROM posted GROUP BY posted.connection
+) AS last USING (connection)
 WHERE difference <> 0

@@ -64,12 +64,8 @@ WITH pairs AS (
             WHEN pairs.is_unread THEN 'unreadable'
             WHEN getvariable('has_partners') AND (pairs.partner IS NULL OR pairs.has_stranger)
                 THEN 'unknown partner'
-            WHEN (pairs.month + INTERVAL 1 MONTH)::DATE + getvariable('grace_days') > (
-                    SELECT max_by(loads.ended_at, loads.valid_time)::DATE
-                    FROM meta.loads AS loads
-                    WHERE loads.connection = pairs.connection
-                        AND loads.stream IN ('partners', 'usage', 'billing')
-                ) AND (pairs.billed_rows = 0 OR getvariable('match_by') = 'month') THEN 'tentative'
+            WHEN (pairs.month + INTERVAL 1 MONTH)::DATE + getvariable('grace_days') > read_until.day
+                AND (pairs.billed_rows = 0 OR getvariable('match_by') = 'month') THEN 'tentative'
             WHEN pairs.is_taken_back THEN 'balanced'
             WHEN pairs.has_both AND (pairs.used_rows = 0 OR pairs.billed_rows = 0)
                 THEN 'other currency'
@@ -94,6 +90,7 @@ WITH pairs AS (
             ELSE 'other amount'
         END AS status
     FROM tolerant AS pairs
+    LEFT JOIN read_until ON read_until.connection = pairs.connection
 )
 SELECT
     judged.* EXCLUDE (minor_unit, is_rounding) REPLACE (

@@ -1,5 +1,5 @@
--- kind: TEMP TABLE
 -- needs: month_rows
+-- Records of closed months that are not as they were signed off.
 -- Most records of closed months are as they were signed off: only the others are grouped by all
 -- that identifies a record. An identifier that was erased is in the copy still, perhaps as that of
 -- a bill's line: it is hidden.
