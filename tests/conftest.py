@@ -19,7 +19,11 @@ POSTGRESQL = (
     FOLDER / "rate_limit/test_postgresql.py",
     FOLDER / "versions/test_lost_lock.py",
 )
-BUCKET = (FOLDER / "files/test_archive.py", FOLDER / "files/test_open_store.py")
+BUCKET = (
+    FOLDER / "files/test_archive.py",
+    FOLDER / "files/test_configuration.py",
+    FOLDER / "files/test_open_store.py",
+)
 LONG = (
     FOLDER / "sandbox",
     FOLDER / "interface",

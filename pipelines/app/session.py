@@ -15,6 +15,10 @@ from pipelines.core.text import Redactor
 from pipelines.files.open_store import open_store
 from pipelines.metadata.engine import Metadata
 from pipelines.metadata.owner import require_own_database
+from pipelines.versions.configuration import (
+    accept_configuration,
+    require_same_configuration,
+)
 from pipelines.versions.stores import Stores
 from pipelines.warehouse.memory_limit import MemoryLimit, is_memory_refused
 from pipelines.warehouse.version_files import Warehouse
@@ -28,11 +32,14 @@ class AppSession(Stores):
 
 
 @contextmanager
-def open_session(home: Home | None = None, *, clock: Clock | None = None) -> Iterator[AppSession]:
+def open_session(
+    home: Home | None = None, *, clock: Clock | None = None, accept_reason: str = ""
+) -> Iterator[AppSession]:
     """Open a home (None: that of the environment).
 
-    Raises ConfigurationError, and creates nothing, where it does not exist or has no connection,
-    and MemoryRefused for what the block was refused.
+    `accept_reason` is why a person changed the configuration of a home that several machines share;
+    without a reason, another one is refused. Raises ConfigurationError, and creates nothing, where
+    the home does not exist or has no connection, and MemoryRefused for what the block was refused.
     """
     settings = load_settings(home)
     # It raises where there is none, before `prepare` creates a folder.
@@ -45,7 +52,7 @@ def open_session(home: Home | None = None, *, clock: Clock | None = None) -> Ite
         if settings.metadata_url and settings.files is None:
             require_own_database(metadata, home.root, clock)
         store = open_store(settings, metadata, clock)
-        yield AppSession(
+        session = AppSession(
             settings=settings,
             metadata=metadata,
             archive=Archive(home.archive, store),
@@ -53,6 +60,11 @@ def open_session(home: Home | None = None, *, clock: Clock | None = None) -> Ite
             clock=clock,
             redactor=Redactor(),
         )
+        if accept_reason:
+            accept_configuration(session, accept_reason)
+        else:
+            require_same_configuration(session)
+        yield session
     except duckdb.Error as error:
         if not is_memory_refused(error):
             raise

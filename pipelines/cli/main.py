@@ -165,6 +165,16 @@ def unblock(connection: program.Connection) -> None:
     line(app.connect.forget_pause(open_home(), connection))
 
 
+@program.configuration.command("accept")
+def accept_configuration(*, reason: program.Reason) -> None:
+    """Let the configuration of this machine be that of all machines of its home."""
+    session = open_home(accept_reason=reason)
+    if session.settings.files is None:
+        line("This home has one configuration: it is in a folder. Nothing was changed.")
+        return
+    line("The other machines are refused until they have the same files.")
+
+
 @program.notify.command("test")
 def send_test(*, _json: program.Json = False) -> int:
     """Send a test message to every channel of the setting `notify`."""

@@ -121,6 +121,7 @@ def _group(name: str, panel: str, text: str | None = None) -> typer.Typer:
 
 
 connections = _group("connections", SETUP)
+configuration = _group("configuration", SETUP, "Agree on the configuration of several machines.")
 notify = _group("notify", SETUP, "Send findings to people.")
 mapping = _group("mapping", FINANCE, "Choose the fields that reconciliation compares.")
 breaks = _group("breaks", FINANCE)

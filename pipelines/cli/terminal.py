@@ -94,12 +94,15 @@ LOG.addHandler(HANDLER)
 LOG.setLevel(logging.INFO)
 
 
-def open_home(home: "Home | None" = None) -> "app.session.AppSession":
-    """Open a home (None: that of the environment) until the command ends; log as it is set."""
+def open_home(home: "Home | None" = None, *, accept_reason: str = "") -> "app.session.AppSession":
+    """Open a home (None: that of the environment) until the command ends; log as it is set.
+
+    `accept_reason` is that of `open_session`.
+    """
     HANDLER.as_json = False
     # From now on, work looks for a stop at safe points. What a handler raises can be lost.
     stop.note_only()
-    session = SESSIONS.enter_context(app.session.open_session(home))
+    session = SESSIONS.enter_context(app.session.open_session(home, accept_reason=accept_reason))
     HANDLER.as_json = session.settings.log_format == "json"
     return session
 

@@ -14,6 +14,7 @@ from pipelines.core.text import printable
 from pipelines.finance.mapping import Mapping, read_mapping
 from pipelines.finance.reconcile.propose import propose_roles
 from pipelines.finance.reconcile.roles import read_columns
+from pipelines.versions.configuration import accept_configuration
 from pipelines.versions.stores import Stores
 from pipelines.warehouse.duckdb_file import Row
 
@@ -75,6 +76,7 @@ def accept(session: Stores, *, replace: bool = False) -> str:
     _require_usable(file, rows)
     version = session.warehouse.require_published().number
     write_durably(file, _rendered(mapping, version, rows).encode())
+    accept_configuration(session, "mapping accept")
     unknown = []
     for row in rows:
         role = row["role"]

@@ -18,6 +18,7 @@ ARGUMENTS = {
     "close prepare": "2026-09",
     "close month": "2026-09 --preparer=ann --reviewer=bob",
     "close reopen": "2026-09 --reason=why",
+    "configuration accept": "--reason=why",
     "connections accept": "acme --reason=why",
     "connections unblock": "acme",
     "discover": "acme",
@@ -40,5 +41,12 @@ def commands(group: Any = PROGRAM, path: tuple[str, ...] = ()) -> Iterator[str]:
 
 
 FORMATS = r"Formats: scan file \d+, version \d+, books \d+, metadata \d{4}, close \d+\."
-GROUPS = {"close", "mapping", "notify", "trace", "versions"}  # do nothing without a command
+GROUPS = {
+    "close",
+    "configuration",
+    "mapping",
+    "notify",
+    "trace",
+    "versions",
+}  # do nothing without a command
 ON_A_HOME = set(commands()) - GROUPS - {"init", "demo", "sandbox", "catalog"}

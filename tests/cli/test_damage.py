@@ -25,6 +25,7 @@ Find = Callable[[Home], Path]
 BLOCK = 262_144  # bytes of a block of DuckDB
 # Commands that do not need the published version. Every other one, a new one too, must name it.
 WITHOUT_VERSION = {
+    "configuration accept",
     *("approve", "check", "connections", "connections accept", "connections unblock", "discover"),
     *("notify test", "plan", "runs", "versions list"),
 }
