@@ -82,11 +82,11 @@ def _measure(file: Path, url: str, actors: int, processes: int) -> tuple[float, 
 @contextmanager
 def _databases() -> Iterator[dict[str, tuple[Path, str]]]:
     """Yield the file and the URL of each kind of database."""
-    with tempfile.TemporaryDirectory() as folder, running_server() as url:
+    with tempfile.TemporaryDirectory() as folder, running_server() as server:
         sqlite, postgresql = (Path(folder, name, "metadata.db") for name in ("sqlite", "server"))
         for file in (sqlite, postgresql):
             file.parent.mkdir()
-        yield {"SQLite": (sqlite, ""), "PostgreSQL": (postgresql, url)}
+        yield {"SQLite": (sqlite, ""), "PostgreSQL": (postgresql, server.url)}
 
 
 def main(arguments: list[str]) -> None:

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from typing import Any
 
 from alembic import command
 from alembic.config import Config
@@ -19,21 +18,25 @@ from sqlalchemy import (
     URL,
     Connection,
     Engine,
-    ExceptionContext,
+    RootTransaction,
     create_engine,
     event,
-    make_url,
     text,
 )
-from sqlalchemy.exc import ArgumentError, DatabaseError, OperationalError
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, SessionTransaction
 from sqlalchemy.pool import NullPool
 
 from pipelines.core.clock import Clock
-from pipelines.core.errors import ConfigurationError, StorageFailed
+from pipelines.core.errors import ConfigurationError
 from pipelines.core.files import PRIVATE_FILE, storing
 from pipelines.metadata.locks import Locks, hold_lock
 from pipelines.metadata.processes import this_boot, this_process
+from pipelines.metadata.server import (
+    postgresql_engine,
+    storage_failed,
+    translate_error,
+    when_reachable,
+)
 from pipelines.metadata.server_session import ServerSession
 from pipelines.metadata.tables import Base
 
@@ -52,19 +55,6 @@ LOCK_ACTOR = """
 SELECT set_config('lock_timeout', '{:.0f}ms', true), set_config('timezone', 'UTC', true),
     pg_advisory_xact_lock(7405112, hashtext(%s))
 """
-# Each side notices within 40 seconds that the other one is gone. By default, a machine without
-# power would keep its locks for two hours.
-KEEPALIVE = {
-    "connect_timeout": "10",
-    "keepalives_idle": "10",
-    "keepalives_interval": "10",
-    "keepalives_count": "3",
-    "tcp_user_timeout": "40000",
-}
-SERVER_KEEPALIVE = (
-    "-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=10 -c tcp_keepalives_count=3"
-    " -c tcp_user_timeout=40000"
-)
 
 
 @dataclass(frozen=True)
@@ -73,6 +63,7 @@ class Metadata:
 
     engine: Engine
     locks: Locks
+    patience: float = 0.0  # seconds for which a server may be away
 
     @classmethod
     def open(
@@ -80,7 +71,7 @@ class Metadata:
     ) -> "Metadata":
         """Open the database and bring its tables up to date; the locks are beside the file.
 
-        `busy_seconds` bounds each wait for another transaction.
+        `busy_seconds` bounds each wait for another transaction, and for a server that is away.
 
         Raises ConfigurationError for a URL that cannot be used and for a database that a newer
         version wrote, StorageFailed for one that cannot be read or written.
@@ -98,15 +89,19 @@ class Metadata:
                 connection.exec_driver_sql(lock, (actor,))
 
         event.listen(engine, "begin", begin_transaction)
-        event.listen(engine, "handle_error", _translate_error)
-        session = None if url is None else _session_of(url, os.getpid())
-        metadata = cls(engine, Locks(file.parent / "locks", session))
+        event.listen(engine, "handle_error", translate_error)
+        session = None
+        patience = 0.0
+        if url is not None:
+            session = _session_of(url, os.getpid())
+            patience = busy_seconds
+        metadata = cls(engine, Locks(file.parent / "locks", session), patience)
         try:
             # SQLite does not wait where two processes turn a new file to WAL mode.
             # The server has a lock for all transactions.
             only_here = Locks(metadata.locks.folder)
             with hold_lock(only_here, "metadata", timeout_seconds=busy_seconds):
-                _migrate(engine)
+                when_reachable(partial(_migrate, engine), patience)
         except BaseException:
             metadata.close()
             raise
@@ -119,10 +114,20 @@ class Metadata:
         Transactions run one after the other on both engines, so none fails for what another did.
         Rows remain usable afterwards. Raises StorageFailed.
         """
-        with Session(self.engine, expire_on_commit=False) as session, session.begin():
+        session, transaction = when_reachable(self._begin, self.patience)
+        with session, transaction:
+            yield session
+
+    def _begin(self) -> tuple[Session, SessionTransaction]:
+        session = Session(self.engine, expire_on_commit=False)
+        transaction = session.begin()
+        try:
             # Begin now, which waits for others: a time that is read before would be an old one.
             session.connection()
-            yield session
+        except BaseException:
+            session.close()
+            raise
+        return session, transaction
 
     @contextmanager
     def actor_transaction(self, actor: str) -> Iterator[Connection]:
@@ -131,10 +136,20 @@ class Metadata:
         Those of one actor run one after the other. On PostgreSQL, nothing else waits for them, and
         they wait for nothing else; SQLite has one writer at a time.
         """
-        with self.engine.connect() as connection:
+        begin = partial(self._begin_about, actor)
+        connection, transaction = when_reachable(begin, self.patience)
+        with connection, transaction:
+            yield connection
+
+    def _begin_about(self, actor: str) -> tuple[Connection, RootTransaction]:
+        connection = self.engine.connect()
+        try:
             connection.execution_options(actor=actor)
-            with connection.begin():
-                yield connection
+            transaction = connection.begin()
+        except BaseException:
+            connection.close()
+            raise
+        return connection, transaction
 
     def now(self, connection: Connection, clock: Clock) -> float:
         """Return seconds of the clock that all processes share and nobody sets.
@@ -165,7 +180,7 @@ class Metadata:
             with self.transaction() as session:
                 problems = session.scalars(text("PRAGMA integrity_check")).all()
             if problems != ["ok"]:
-                raise _storage_failed(str(self.engine.url.database), "; ".join(problems[:3]))
+                raise storage_failed(str(self.engine.url.database), "; ".join(problems[:3]))
 
     def close(self) -> None:
         """Close all connections."""
@@ -176,7 +191,7 @@ def _open_engine(file: Path, url: str | None, busy_seconds: float) -> Engine:
     if url is None:
         return _sqlite(file, busy_seconds)
     # Not the server's default: a snapshot of before the wait would be an old one.
-    return _postgresql(url, "READ COMMITTED")
+    return postgresql_engine(url, "READ COMMITTED")
 
 
 def _sqlite(file: Path, busy_seconds: float) -> Engine:
@@ -195,49 +210,15 @@ def _sqlite(file: Path, busy_seconds: float) -> Engine:
     return engine
 
 
-def _postgresql(url: str, isolation_level: str, **options: Any) -> Engine:
-    try:
-        # SQLAlchemy's own default is a driver that is not maintained any more.
-        driver = make_url(url).set(drivername="postgresql+psycopg")
-        given = {name: str(value) for name, value in driver.query.items()}
-        query = {**KEEPALIVE, **given}
-        query["options"] = f"{SERVER_KEEPALIVE} {given.get('options', '')}"
-        return create_engine(driver.set(query=query), isolation_level=isolation_level, **options)
-    except (ArgumentError, ImportError) as error:
-        raise ConfigurationError(
-            "The setting metadata_url is not a PostgreSQL URL, or the package psycopg is not "
-            "installed. Nothing was read or written.",
-            "Set metadata_url to postgresql://user@host/database and install `psycopg`.",
-        ) from error
-
-
 # It lasts as long as the process: a command may close its database and still work on its run. A
 # fork has one of its own.
 @cache
 def _session_of(url: str, _process_id: int) -> ServerSession:
     """Return the session of this process on the server that has the metadata database."""
     # An own connection, because those of the pool change between transactions.
-    engine = _postgresql(url, "AUTOCOMMIT", poolclass=NullPool)
-    event.listen(engine, "handle_error", _translate_error)
-    return ServerSession(engine)
-
-
-def _translate_error(context: ExceptionContext) -> None:
-    """Raise StorageFailed for what a disk, a server or another process does; not for defects."""
-    error = context.original_exception
-    is_storage = type(context.sqlalchemy_exception) in {OperationalError, DatabaseError}
-    is_defect = getattr(error, "sqlite_errorname", "") == "SQLITE_ERROR"
-    if is_storage and not is_defect and context.engine is not None:
-        raise _storage_failed(str(context.engine.url.database), str(error)) from error
-
-
-def _storage_failed(place: str, reason: str) -> StorageFailed:
-    return StorageFailed(
-        f"The metadata database {place} cannot be used: {reason}. Pages that were read are kept; "
-        "analysts still see the published version.",
-        "Make room, correct the permissions or restore the file from a backup, then run "
-        "`partner-sync sync` to resume.",
-    )
+    engine = postgresql_engine(url, "AUTOCOMMIT", poolclass=NullPool)
+    event.listen(engine, "handle_error", translate_error)
+    return ServerSession(engine, BUSY_SECONDS)
 
 
 def _migrate(engine: Engine) -> None:

@@ -17,6 +17,7 @@ from sqlalchemy import Connection, Engine, Row, TextClause, text
 
 from pipelines.core.errors import StorageFailed
 from pipelines.metadata.processes import HELD_KEYS, lock_key, this_command, this_process
+from pipelines.metadata.server import when_reachable
 
 # Seconds between two looks whether the name is still held. If the session is lost, others may take
 # this process for dead for so long.
@@ -46,11 +47,13 @@ WHERE held.key = hashtextextended(current_schema(), :key)
 class ServerSession:
     """The session of this process on one server. A lost one is followed by another one.
 
-    What was taken in a session that was lost stays lost: see `holds`.
+    What was taken in a session that was lost stays lost: see `holds`. While a session begins, the
+    server may be away for `patience` seconds.
     """
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, patience: float) -> None:
         self._engine = engine
+        self._patience = patience
         # Reading and an early build are in different threads.
         self._guard = threading.RLock()
         self._connection: Connection | None = None
@@ -112,11 +115,19 @@ class ServerSession:
         rows = self._try(statement, name)
         if rows is not None:
             return rows
+        self._connection = when_reachable(self._begin, self._patience)
+        return self._connection.execute(statement, {"key": lock_key(name)}).all()
+
+    def _begin(self) -> Connection:
+        """Begin a session that holds the name of this process."""
         connection = self._engine.connect()
         process = f"process {os.getpid()} on {socket.gethostname()} (`{this_command()}`)"
-        connection.execute(BEGIN, {"name": process, "key": lock_key(this_process())})
-        self._connection = connection
-        return connection.execute(statement, {"key": lock_key(name)}).all()
+        try:
+            connection.execute(BEGIN, {"name": process, "key": lock_key(this_process())})
+        except BaseException:
+            connection.close()
+            raise
+        return connection
 
     def _try(self, statement: TextClause, name: str) -> Sequence[Row[Any]] | None:
         """Execute a statement about a lock; None, and no session, if the session was lost."""

@@ -190,7 +190,11 @@ class RateLimiter:
         """Wait until the request may be sent, and look once more `LAST_LOOK` seconds before."""
         noted_at = -math.inf
         while True:
-            moment = self._look(slot)
+            try:
+                moment = self._look(slot)
+            except StorageFailed:
+                # A server was stopped within the transaction. The next one waits for it.
+                moment = self._look(slot)
             now = self._clock.monotonic()
             seconds = moment - now
             if seconds <= LAST_LOOK:

@@ -62,16 +62,20 @@ def test_two_homes_create_one_database_and_one_process_is_killed(
 def test_a_server_that_cannot_be_used_is_named(metadata: Metadata, administrator: Any) -> None:
     file = metadata.locks.folder.with_name("metadata.db")
     with pytest.raises(StorageFailed, match="refused") as refused:
-        Metadata.open(file, "postgresql://somebody:password@127.0.0.1:1/database")
+        Metadata.open(file, "postgresql://somebody:password@127.0.0.1:1/database", busy_seconds=0)
     assert "password" not in str(refused.value)
     administrator.execute(LOCK)
     with pytest.raises(StorageFailed, match="due to lock timeout"):
         Metadata.open(file, metadata.engine.url.render_as_string(), busy_seconds=0)
     administrator.execute(UNLOCK)
     administrator.execute(TERMINATE)
-    with pytest.raises(StorageFailed, match="terminating connection"), metadata.transaction():
-        pass
-    with metadata.transaction():  # over a new connection
+    with (  # noqa: PT012 - it fails within the transaction
+        pytest.raises(StorageFailed, match="terminating connection"),
+        metadata.transaction() as session,  # over a new connection
+    ):
+        administrator.execute(TERMINATE.replace("'idle'", "'idle in transaction'"))
+        session.execute(text("SELECT 1"))
+    with metadata.transaction():
         pass
 
 

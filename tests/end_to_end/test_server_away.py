@@ -1,0 +1,53 @@
+"""PostgreSQL is stopped while a sync reads, as if its machine was restarted."""
+
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pipelines.core.errors import ExitCode
+from tests.end_to_end.test_sync import page_requests
+from tests.homes import make_home, rows, sync_once
+from tests.postgresql import Server, running_server
+from tests.sandbox.running import SMALL, Running, started
+
+pytestmark = pytest.mark.long
+AWAY = 4.0  # seconds
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with running_server() as server:
+        yield server
+
+
+@pytest.fixture
+def slow() -> Iterator[Running]:
+    """Give a sandbox whose lists take some seconds."""
+    with started("--rate", "10", *SMALL) as running:
+        yield running
+
+
+def test_a_sync_waits_for_a_server_that_is_restarted(
+    tmp_path: Path, server: Server, slow: Running, caplog: pytest.LogCaptureFixture
+) -> None:
+    home = make_home(tmp_path / "home", slow)
+    home.settings_file.write_text(f'metadata_url = "{server.url}"\n[streams.usage]\nlimit = 40\n')
+
+    def restart() -> None:
+        while page_requests(slow) < 10:
+            time.sleep(0.02)
+        server.stop()
+        time.sleep(AWAY)
+        server.start()
+
+    thread = threading.Thread(target=restart)
+    thread.start()
+    result = sync_once(home)
+    thread.join()
+    assert result.exit_code == ExitCode.DONE
+    assert any("Trying again for 30 seconds" in message for message in caplog.messages)
+    assert rows(home, "SELECT count(*), count(_valid_to) FROM history.usage") == [(1500, 0)]
+    assert slow.statistics()["requests"]["/v2/usage"].keys() == {"200"}
