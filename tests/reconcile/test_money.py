@@ -1,6 +1,7 @@
 """Money as services write it: currencies in any case, minor units, bills without a period."""
 
 from datetime import date
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from pipelines.app.checkup import run_checks
 from pipelines.finance.currencies import read_code
 from pipelines.finance.report import read_figures_of_books
 from pipelines.finance.reports.render import render_report
+from pipelines.finance.trace_figure import trace_month
 from tests.cli.conftest import Cli
 from tests.reconcile.books import FIRST, MAPPING, bill, line, partners, publish, used
 from tests.versions.homes import Record, Stores, home_of
@@ -82,6 +84,9 @@ def test_a_bill_without_a_period_has_the_months_of_its_usage(stores: Stores) -> 
     assert stores.rows("SELECT month, month_from FROM finance.bills WHERE bill = 'b'") == [
         (SEPTEMBER, "usage")
     ]
+    trace = trace_month(stores, FIRST, "2026-08")
+    (august,) = [figure for figure in trace["sums"] if figure["part"] == "billed"]
+    assert (august["published"], august["same"]) == (Decimal("10.00"), True)
     without = MAPPING.replace('period = "month"\n', "")
     publish(stores, mapping=without, partners=partners([FIRST]))
     rules = "SELECT rule FROM reconciliation.rules WHERE NOT evaluated"

@@ -17,6 +17,24 @@ WITH sides AS (
     FROM temp.bills AS bills
     GROUP BY ALL
     UNION ALL BY NAME
+    -- A bill without a period is in the latest month of its lines: the others count in their own.
+    SELECT
+        moved.connection, moved.partner, moved.month, moved.currency,
+        sum(moved.amount) FILTER (moved.apart IS NULL) AS billed_amount,
+        sum(moved.amount) FILTER (moved.apart = 'credit note') AS credited_amount,
+        sum(moved.amount) FILTER (moved.apart <> 'credit note') AS not_counted_amount
+    FROM (
+        SELECT
+            lines.connection, lines.partner, lines.currency, lines.apart,
+            unnest([lines.month, bills.month]) AS month,
+            unnest([lines.amount, -lines.amount]) AS amount
+        FROM temp.billed AS lines
+        JOIN temp.bills AS bills USING (connection, _key)
+        WHERE lines.month_from = 'usage' AND lines.month <> bills.month
+            AND bills.amount IS NOT NULL
+    ) AS moved
+    GROUP BY ALL
+    UNION ALL BY NAME
     -- What a total and its lines differ by may be rounding, as it may be of a pair.
     SELECT
         billed.connection, billed.partner, billed.month, billed.currency,
