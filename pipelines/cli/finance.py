@@ -169,6 +169,8 @@ def list_closes(*, _json: program.Json = False) -> int:
     """List closed months, and whether their records have changed since the sign-off."""
     rows = finance.close.list_closes(open_home())
     show(rows, CLOSES, if_empty="No month is closed.")
+    for row in rows:
+        line(f"Manifest of {row['month']}/{row['number']:03}: SHA-256 {row['manifest_sha256']}")
     problems = {row["problem"] for row in rows if row["problem"]}
     for problem in sorted(problems):
         line(problem, style="yellow")

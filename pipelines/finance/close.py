@@ -21,12 +21,14 @@ from pipelines.finance.close_refusals import (
     Refusals,
     find_refusals,
 )
-from pipelines.finance.inputs import copy_folder, read_closes, standing_closes
+from pipelines.finance.closing.write import Basis, write_copy
+from pipelines.finance.inputs import copy_folder, read_closes, read_inputs, standing_closes
 from pipelines.finance.reconcile.close_copy import (
     MAPPING,
+    WITH_BALANCES,
     adopt_copy,
+    format_of,
     require_intact,
-    write_copy,
 )
 from pipelines.finance.reconciled import open_books, open_reconciled
 from pipelines.finance.reports.text import format_amount
@@ -81,8 +83,8 @@ def close_month(session: Stores, month: date, preparer: str, reviewer: str, note
             for why, remedy in refusals:  # the first one counts
                 text = f"{month:%Y-%m} cannot be closed: {why.rstrip('.')}."
                 raise ConfigurationError(f"{text} Nothing was written.", remedy)
-            folder = _copy(session, close, db, mapping)
             still_open = _still_open(db, month)
+            folder = _copy(session, close, db, mapping)
         # The copy is whole before its close is recorded. After a kill in between, the same command
         # finds the copy.
         with session.metadata.transaction() as rows:
@@ -147,8 +149,21 @@ def _copy(session: Stores, close: Close, db: duckdb.DuckDBPyConnection, mapping:
             return folder
         close.number += 1
         folder = copy_folder(session, close.month, close.number)
-    close.manifest_sha256 = write_copy(db, close, folder, mapping)
+    erased = read_inputs(session).erased
+    basis = Basis(mapping, _previous(session, close.month), erased)
+    close.manifest_sha256 = write_copy(db, close, folder, basis)
     return folder
+
+
+def _previous(session: Stores, month: date) -> Path | None:
+    """Return the copy of the last month before that is closed, if it has closing balances."""
+    last = None
+    for folder, close in standing_closes(session).items():  # in the order of months
+        if close.month < month:
+            last = folder
+    if last is None or format_of(last) < WITH_BALANCES:
+        return None
+    return last
 
 
 def _is_of(folder: Path, mapping: bytes) -> bool:

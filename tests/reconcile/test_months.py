@@ -103,16 +103,13 @@ def test_the_copy_of_a_month_is_whole_and_private(closed: Stores) -> None:
     manifest = json.loads(files["manifest.json"].read_text())
     assert manifest.pop("sha256") == digests
     assert manifest.pop("scans")["acme/usage"] == "usage-1103"
-    expected = {"format": 2, "month": "2026-09", "number": 1, "preparer": "ann", "reviewer": "bob"}
+    assert (manifest.pop("previous"), manifest.pop("sums").keys()) == (None, SIGNED_ROWS.keys())
+    expected = {"format": 3, "month": "2026-09", "number": 1, "preparer": "ann", "reviewer": "bob"}
     expected |= {"note": "as agreed", "version": 1, "as_of": "2026-11-04 02:01:00+00"}
     assert manifest == expected | {"closed_at": "2026-11-04T02:00:00+00:00"}
     assert {stat.S_IMODE(file.stat().st_mode) for file in files.values()} == {0o400}
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert files["mapping.toml"].read_text() == TERMS
-    tables = {"used": 2, "billed": 1, "summary": 2, "breaks": 2, "rollforward": 2, "corrections": 0}
-    rows = {name: duckdb.sql(f"FROM '{folder / name}.parquet'").fetchall() for name in tables}
-    assert {name: len(found) for name, found in rows.items()} == tables
-    assert digests.keys() == {"mapping.toml", *(f"{name}.parquet" for name in tables)}
     origin = f"SELECT id, _scan_id, _page, _row FROM '{files['used.parquet']}' ORDER BY id"
     assert duckdb.sql(origin).fetchall() == [("u", "usage-1103", 1, 0), ("w", "usage-1103", 1, 1)]
     (row,) = list_closes(closed)
@@ -123,6 +120,37 @@ def test_the_copy_of_a_month_is_whole_and_private(closed: Stores) -> None:
     assert len(list_closes(closed)) == 1
     with pytest.raises(ConfigurationError, match="ann and bob closed it at 2026-11-04 02:00 UTC"):
         close_month(closed, *signing(preparer="eve"))
+
+
+SIGNED_ROWS = {
+    "used": 2,
+    "billed": 1,
+    "summary": 2,
+    "breaks": 2,
+    "break_rows": 3,
+    "decisions": 0,
+    "opening": 0,
+    "corrections": 0,
+    "rollforward": 2,
+}
+
+
+def test_a_copy_has_rows_sums_and_no_name_of_a_partner(closed: Stores) -> None:
+    folder = closed.home.closes / "2026-09" / "001"
+    sums = json.loads((folder / "manifest.json").read_text())["sums"]
+    assert {row["currency"]: row["amount"] for row in sums["used"]} == {
+        "EUR": "5.00",
+        "USD": "7.00",
+    }
+    for name, rows in SIGNED_ROWS.items():
+        found = duckdb.sql(f"FROM '{folder / name}.parquet'").fetchall()
+        assert len(found) == sum(row["rows"] for row in sums[name]) == rows
+        assert "first Ltd" not in {value for row in found for value in row}
+    others = {"manifest.json", "mapping.toml", "previous.json", "verify.py"}
+    assert {file.name for file in folder.iterdir()} == {
+        *others,
+        *(f"{name}.parquet" for name in SIGNED_ROWS),
+    }
 
 
 @pytest.mark.long

@@ -27,7 +27,7 @@ from pipelines.warehouse.memory_limit import readable_error
 CREATE_MONTHS: Final = """
 CREATE TABLE reconciliation.closed_months (
     month DATE, number INTEGER, preparer VARCHAR, reviewer VARCHAR, closed_at TIMESTAMPTZ,
-    version INTEGER, is_reopened BOOLEAN, posted_to DATE
+    version INTEGER, is_reopened BOOLEAN, posted_to DATE, manifest_sha256 VARCHAR
 );
 CREATE OR REPLACE TEMP TABLE closed_lists (month DATE, list VARCHAR, scan_id VARCHAR);
 CREATE OR REPLACE TEMP MACRO hidden(value, whole) AS
@@ -36,7 +36,7 @@ CREATE OR REPLACE TEMP MACRO hidden_id(side, id) AS
     hidden(id, if(side = 'billing', regexp_replace(id, '#[^#]*$', ''), id));
 """
 INSERT_MONTH: Final = """
-INSERT INTO reconciliation.closed_months VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+INSERT INTO reconciliation.closed_months VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
 """
 INSERT_LIST: Final = "INSERT INTO closed_lists VALUES ($1, $2, $3)"
 # Rows of a copy have sign -1, those of today 1.
@@ -135,6 +135,7 @@ def _insert_months(
             close.version,
             close.reopened_at is not None,
             posted_to,
+            close.manifest_sha256,
         )
         db.execute(INSERT_MONTH, row)
 

@@ -10,11 +10,23 @@ from typing import Final
 
 import duckdb
 
+from pipelines.core.text import quote_text
 from pipelines.finance.mapping import Mapping
 from pipelines.finance.reconcile.normalize import Sides
 from pipelines.finance.reconcile.row_statements import VIEWS
 from pipelines.finance.reconcile.statements import read_statement
 
+# Tables and views of the books, with their column that has names of partners.
+WITH_NAMES: Final = """
+SELECT
+    columns.table_name,
+    any_value(columns.column_name) FILTER (
+        columns.column_name = if(columns.table_name = 'partners', 'name', 'partner_name')
+    ) AS name
+FROM duckdb_columns() AS columns
+WHERE (columns.database_name, columns.schema_name) = ('books', 'reconciliation')
+GROUP BY columns.table_name
+"""
 CREATE_RESULT: Final = "CREATE OR REPLACE {kind} {name} AS FROM ({query})"
 
 
@@ -56,3 +68,20 @@ def create_finance_views(db: duckdb.DuckDBPyConnection, failed: Collection[str] 
         if not reads_failed:
             with suppress(duckdb.CatalogException, duckdb.BinderException):
                 db.execute(statement)
+
+
+def hide_names(db: duckdb.DuckDBPyConnection) -> None:
+    """Let open books have no names of partners, for as long as the connection is open.
+
+    Views of the same names, in memory, take the place of all tables and views of the books.
+    """
+    db.execute("CREATE SCHEMA memory.reconciliation; CREATE SCHEMA memory.finance")
+    for table, name in db.execute(WITH_NAMES).fetchall():
+        hidden = f"* REPLACE (NULL::VARCHAR AS {name})" if name else "*"
+        query = f"SELECT {hidden} FROM books.reconciliation.{table}"
+        db.execute(f"CREATE VIEW memory.reconciliation.{table} AS {query}")
+    ((path,),) = db.execute("SELECT current_setting('search_path')").fetchall()
+    others = [each for each in path.split(",") if not each.startswith(("books.rec", "books.fin"))]
+    new_path = ",".join(["memory.finance", "memory.reconciliation", *others])
+    db.execute(f"SET search_path = {quote_text(new_path)}")
+    create_finance_views(db)

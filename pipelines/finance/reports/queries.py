@@ -23,7 +23,7 @@ QUERIES: Final = (
     *EARLIER, "counterparts", "open_breaks", "months", "trend", "places", "recent", "beside",
     "severities", "uncertain", "partners", "ageing", "reasons", "apart", "late", "gaps",
     "last_close", "changed_closes", "newest_usage", "covered", "news", "open_by_rule",
-    "unseen_values", "unknown_currencies", "read_otherwise",
+    "unseen_values", "unknown_currencies", "read_otherwise", "signed_months",
 )  # fmt: skip
 """Each becomes a temporary table. A query reads those that `needs` in its first lines names."""
 SCANS: Final = "SELECT loads.scan_id FROM meta.loads AS loads"

@@ -33,7 +33,8 @@ SELECT
     coalesce(months.records, 0) AS changed_records, months.difference AS net_difference,
     (SELECT count(*) FROM reconciliation.changed_records AS changes
         WHERE changes.is_otherwise AND changes.month = closes.month AND NOT closes.is_reopened
-    ) AS read_otherwise
+    ) AS read_otherwise,
+    closes.manifest_sha256
 FROM reconciliation.closed_months AS closes
 LEFT JOIN months ON months.month = closes.month AND NOT closes.is_reopened
 ORDER BY closes.month, closes.number

@@ -1,0 +1,120 @@
+"""Verify the copy of a closed month beside this file: python3 verify.py [--manifest SHA256].
+
+Needs Python 3.10 or newer and duckdb (pip install duckdb); nothing of partner-sync. Verifies that
+- the manifest has the SHA-256 of --manifest, which `partner-sync close list` and the report page
+  show (without it, a manifest that was rewritten together with the files verifies itself);
+- each file has the SHA-256 that the manifest says, none is missing, and none was added;
+- every figure follows from the rows (FIGURES), and the manifest has their sums (SUMS), exactly;
+- the opening balances are the closing balances of the previous close (previous.json).
+Prints "intact" and exits with 0, or prints a line for each problem and exits with 1.
+"""
+
+import argparse
+import hashlib
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+
+import duckdb
+
+PREPARE = "CREATE SCHEMA copied; CREATE MACRO part(x, c) AS coalesce(sum(x) FILTER (c), 0)"
+# Unbilled usage of each partner. `unposted` is what changed in earlier months and is no correction:
+# these months are open, or were closed again.
+BALANCES = """
+SELECT connection, partner, currency, part(o, true) AS opening, part(n, true) AS unposted,
+    part(c, true) AS corrections, part(u, true) AS used, part(b, apart IS NULL) AS billed,
+    part(b, apart = 'credit note') AS credited, part(b, apart <> 'credit note') AS not_counted,
+    count(k) AS open_breaks, count(r) AS used_rows,
+    opening + unposted + corrections + used - billed - credited AS closing
+FROM (
+    SELECT connection, partner, currency, opening AS o, unposted AS n FROM copied.opening
+    UNION ALL BY NAME
+    SELECT connection, partner, currency, if(side = 'usage', difference, -difference) AS c
+    FROM copied.corrections
+    UNION ALL BY NAME
+    SELECT connection, partner, currency, 1 AS r, amount AS u FROM copied.used
+    UNION ALL BY NAME
+    SELECT connection, partner, currency, apart, amount AS b FROM copied.billed
+    UNION ALL BY NAME
+    SELECT connection, partner, currency, 1 AS k FROM copied.breaks
+    WHERE state <> 'resolved' AND uncertain IS NULL
+) GROUP BY ALL"""
+ROLLFORWARD = f"SELECT * EXCLUDE (used_rows, not_counted, open_breaks) FROM ({BALANCES})"
+# Figures as they are stored, and as they follow from rows: three names, then amounts and numbers.
+FIGURES = {
+    "roll-forward": ("FROM copied.rollforward", ROLLFORWARD),
+    "summary": (
+        """SELECT connection, partner, currency, open_breaks, used_rows, ifnull(used_amount, 0),
+            ifnull(billed_amount, 0), ifnull(credited_amount, 0), ifnull(not_counted_amount, 0),
+            ifnull(difference, 0) FROM copied.summary""",
+        f"""SELECT connection, partner, currency, open_breaks, used_rows, used, billed, credited,
+            not_counted, billed + credited - used FROM ({BALANCES})""",
+    ),
+    "break": (
+        """SELECT break_id, rule, currency, rows, ifnull(used_amount, 0), ifnull(billed_amount, 0),
+            ifnull(difference, 0) FROM copied.breaks WHERE gone_at IS NULL""",
+        """SELECT break_id, rule, currency, count(*), part(amount, side = 'usage') AS used,
+            part(amount, side = 'billing') AS billed, if(rule = 'disappeared', 0, billed - used)
+            FROM copied.break_rows GROUP BY break_id, rule, currency""",
+    ),
+}
+SUMS = {  # of each table, by currency
+    "used": "amount", "billed": "amount", "opening": "opening, unposted",
+    "summary": "used_amount, billed_amount, credited_amount, not_counted_amount, difference",
+    "breaks": "difference", "break_rows": "amount", "decisions": "difference",
+    "rollforward": "opening, unposted, corrections, used, billed, credited, closing",
+    "corrections": "difference",
+}  # fmt: skip
+
+
+def read_sums(db: duckdb.DuckDBPyConnection, folder: Path) -> dict[str, list[dict[str, object]]]:
+    """Create a view of each table of a copy; return their numbers of rows, and sums as text."""
+    db.execute(PREPARE)
+    sums = {}
+    for table, columns in SUMS.items():
+        path = str(folder / f"{table}.parquet").replace("'", "''")
+        db.execute(f"CREATE VIEW copied.{table} AS FROM read_parquet('{path}')")
+        texts = ", ".join(f"sum({name})::VARCHAR" for name in columns.split(", "))
+        query = f"SELECT currency, count(*), {texts} FROM copied.{table} GROUP BY 1 ORDER BY 1"
+        names = ["currency", "rows", *columns.split(", ")]
+        sums[table] = [dict(zip(names, row, strict=True)) for row in db.execute(query).fetchall()]
+    return sums
+
+
+def find_problems(folder: Path, signed: str) -> Iterator[str]:
+    """Yield what is wrong with the copy in a folder, whose manifest should have a SHA-256."""
+    found = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in folder.iterdir()}
+    if signed not in {"", found["manifest.json"]}:
+        yield "manifest.json is not the one that was signed"
+    manifest = json.loads((folder / "manifest.json").read_bytes())
+    files = {**manifest["sha256"], "manifest.json": found["manifest.json"]}
+    for name in sorted({name for name, _ in files.items() ^ found.items()}):
+        yield f"{name} is missing, was changed, or was added"
+    with duckdb.connect() as db:
+        if read_sums(db, folder) != manifest["sums"]:
+            yield "manifest.json has other numbers of rows, or other sums, than the tables"
+        for name, queries in FIGURES.items():
+            stored, follows = (Counter(db.execute(query).fetchall()) for query in queries)
+            wrong = [row for row in (stored - follows) + (follows - stored) if any(row[3:])]
+            yield from (f"{name} of {row[:3]} does not follow from the rows" for row in wrong)
+    before = json.loads((folder / "previous.json").read_bytes())["sums"]["rollforward"]
+    closing = {(row["currency"], Decimal(row["closing"])) for row in before}
+    opening = {(row["currency"], Decimal(row["opening"])) for row in manifest["sums"]["opening"]}
+    if any(amount for _currency, amount in opening ^ closing):
+        yield "the opening balances are not the closing balances in previous.json"
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="Verify the copy of a closed month.")
+    parser.add_argument("--manifest", default="", help="SHA-256 of the signed manifest.json")
+    folder = Path(__file__).resolve().parent
+    problems = list[str]()
+    try:
+        problems.extend(find_problems(folder, parser.parse_args().manifest))
+    except (OSError, ValueError, KeyError, duckdb.Error) as error:
+        problems.append(f"the copy cannot be read: {error!r}")
+    print("\n".join(problems) or "intact: every file, sum and balance is as it was signed")  # noqa: T201
+    sys.exit(bool(problems))

@@ -1,0 +1,226 @@
+"""Writes the copy of a closed month: rows, figures, balances, `verify.py` and the manifest.
+
+The copy holds identifiers of partners and records, no names: it is never changed, so `erase` could
+not take a name out of it.
+"""
+
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final
+
+import duckdb
+
+from pipelines.core import stop
+from pipelines.core.errors import StorageFailed
+from pipelines.core.files import durable_rename, private_folder, remove, sync_file
+from pipelines.core.text import printable, quote_text
+from pipelines.finance.closing.verify import PREPARE, ROLLFORWARD, read_sums
+from pipelines.finance.reconcile.close_copy import (
+    FORMAT,
+    MANIFEST,
+    MAPPING,
+    PREVIOUS,
+    digest_of,
+    stated,
+)
+from pipelines.finance.reconcile.views import hide_names
+from pipelines.metadata.tables import Close
+from pipelines.warehouse.duckdb_file import SETTINGS
+from pipelines.warehouse.memory_limit import is_memory_refused
+
+SIGNED_FILE: Final = 0o400
+# The first copy of a home has no previous one: nothing was signed before.
+NO_PREVIOUS: Final[dict[str, Any]] = {"sums": {"rollforward": []}}
+OF_MONTH: Final = "SELECT rows.* FROM {table} AS rows WHERE rows.month = $month"
+OF_BREAKS: Final = """
+SELECT rows.*{more}
+FROM {table} AS rows
+JOIN (
+    SELECT breaks.break_id, breaks.currency FROM reconciliation.breaks AS breaks
+    WHERE breaks.month = $month
+) AS breaks USING (break_id)
+"""
+# Texts that cannot be read are not identifiers: any text may be in them.
+OF_ROWS: Final = OF_MONTH.replace("rows.*", "rows.* EXCLUDE (unread_text)")
+TABLES: Final = {
+    "used": OF_ROWS.format(table="temp.used"),
+    "billed": OF_ROWS.format(table="temp.billed"),
+    "summary": OF_MONTH.format(table="reconciliation.summary"),
+    "breaks": OF_MONTH.format(table="reconciliation.breaks"),
+    "break_rows": OF_BREAKS.format(table="reconciliation.break_rows", more=""),
+    "decisions": OF_BREAKS.format(table="reconciliation.decisions", more=", breaks.currency"),
+    "corrections": """
+SELECT posted.* FROM reconciliation.corrections AS posted WHERE posted.posted_to = $month""",
+}
+# What is unbilled of all earlier months today, less what is posted to this month or a later one, is
+# what was signed before, and what changed since without a correction. Amounts of two types are
+# added, never in one column: DuckDB would round them.
+OPENING: Final = """
+WITH moves AS (
+    SELECT
+        signed.connection, signed.currency, signed.closing AS signed,
+        if(list_contains($erased::VARCHAR[], left(sha256(signed.partner), 16)), '[erased]',
+            signed.partner) AS partner
+    FROM {previous} AS signed
+    UNION ALL BY NAME
+    SELECT used.connection, used.partner, used.currency, used.amount AS used
+    FROM temp.used AS used
+    WHERE used.month < $month
+    UNION ALL BY NAME
+    SELECT billed.connection, billed.partner, billed.currency, billed.amount AS billed
+    FROM temp.billed AS billed
+    WHERE billed.month < $month AND (billed.apart IS NULL OR billed.apart = 'credit note')
+    UNION ALL BY NAME
+    SELECT
+        posted.connection, posted.partner, posted.currency,
+        if(posted.side = 'usage', posted.difference, -posted.difference) AS posted
+    FROM reconciliation.corrections AS posted
+    WHERE posted.month < $month AND posted.posted_to >= $month
+)
+SELECT
+    moves.connection, moves.partner, moves.currency, coalesce(sum(moves.signed), 0) AS opening,
+    coalesce(sum(moves.used), 0) - coalesce(sum(moves.billed), 0)
+        - coalesce(sum(moves.posted), 0) - coalesce(sum(moves.signed), 0) AS unposted
+FROM moves
+GROUP BY moves.connection, moves.partner, moves.currency
+HAVING opening <> 0 OR unposted <> 0
+"""
+NO_BALANCES: Final = """(
+    SELECT
+        NULL::VARCHAR AS connection, NULL::VARCHAR AS partner, NULL::VARCHAR AS currency,
+        NULL::DECIMAL(38, 0) AS closing
+    WHERE false
+)"""
+# In groups of 16 MB: with larger ones, DuckDB exceeds memory_limit.
+COPY: Final = "COPY ({query}) TO {file} (FORMAT parquet, ROW_GROUP_SIZE_BYTES '16MB')"
+AS_OF: Final = "SELECT basis.as_of::VARCHAR FROM reconciliation.basis AS basis"
+SCANS: Final = """
+SELECT concat(lists.connection, '/', lists.stream) AS list, lists.last_scan_id
+FROM meta.freshness AS lists
+WHERE lists.stream IN ('partners', 'usage', 'billing')
+ORDER BY list
+"""
+
+
+@dataclass(frozen=True)
+class Basis:
+    """What a copy rests on besides the open books.
+
+    `mapping` is the content of its file. `previous` is the copy of the last month before that is
+    closed; None without one that has balances. `erased` are digests of identifiers.
+    """
+
+    mapping: bytes
+    previous: Path | None
+    erased: Sequence[str]
+
+
+def write_copy(db: duckdb.DuckDBPyConnection, close: Close, folder: Path, basis: Basis) -> str:
+    """Copy a month of open books into a new folder; return the manifest's SHA-256.
+
+    The folder is whole or not there. The books have no names of partners afterwards. Raises
+    StorageFailed.
+    """
+    part = folder.with_name(f".{folder.name}.part")
+    try:
+        remove(part)
+        private_folder(part)
+        hide_names(db)
+        _write_files(db, close, part, basis)
+        digest = digest_of(part / MANIFEST)
+        for file in part.iterdir():
+            file.chmod(SIGNED_FILE)
+            sync_file(file)
+        sync_file(part)
+        durable_rename(part, folder)
+        # The folders of the month and of all closes may be new, so their own entries are synced.
+        for parent in folder.parents[1:3]:
+            sync_file(parent)
+    except (duckdb.Error, OSError) as error:
+        if is_memory_refused(error):
+            raise  # which `open_session` explains
+        raise StorageFailed(
+            f"The copy {folder} cannot be written: {printable(error)}. {close.month:%Y-%m} is not "
+            "closed. Analysts still see the published version.",
+            "Make room or correct the permissions, then close the month again.",
+        ) from error
+    finally:
+        with suppress(StorageFailed):
+            remove(part)
+    return digest
+
+
+def _write_files(db: duckdb.DuckDBPyConnection, close: Close, folder: Path, basis: Basis) -> None:
+    """Write every file of a copy; the manifest, which names the others, last."""
+    # Rows keep no order in a copy: to keep one, DuckDB needs more memory.
+    db.execute("SET preserve_insertion_order = false")
+    bound: dict[str, Any] = {"month": close.month}
+    for table, query in TABLES.items():
+        _write_table(db, query, folder / f"{table}.parquet", bound)
+    previous = _write_previous(db, folder, basis, bound)
+    (folder / MAPPING).write_bytes(basis.mapping)
+    verify = files("pipelines.finance.closing").joinpath("verify.py")
+    (folder / "verify.py").write_bytes(verify.read_bytes())
+    sums = _write_balances(db, folder)
+    ((as_of,),) = db.execute(AS_OF).fetchall()
+    manifest = {
+        "format": FORMAT,
+        **stated(close),
+        "month": f"{close.month:%Y-%m}",
+        "closed_at": close.closed_at.isoformat(),
+        "as_of": as_of,
+        "scans": dict(db.execute(SCANS).fetchall()),
+        "previous": previous,
+        "sums": sums,
+        "sha256": {file.name: digest_of(file) for file in sorted(folder.iterdir())},
+    }
+    (folder / MANIFEST).write_text(json.dumps(manifest, indent=2), encoding="utf-8")
+
+
+def _write_table(
+    db: duckdb.DuckDBPyConnection, query: str, file: Path, bound: dict[str, Any]
+) -> None:
+    stop.raise_if_requested()
+    db.execute(COPY.format(query=query, file=quote_text(str(file))), bound)
+
+
+def _write_previous(
+    db: duckdb.DuckDBPyConnection, folder: Path, basis: Basis, bound: dict[str, Any]
+) -> dict[str, Any] | None:
+    """Write the manifest of the previous copy, and opening balances; return which copy it is."""
+    content = json.dumps(NO_PREVIOUS).encode()
+    balances = NO_BALANCES
+    stated_of = None
+    if basis.previous is not None:
+        content = (basis.previous / MANIFEST).read_bytes()
+        manifest = json.loads(content)
+        balances = f"read_parquet({quote_text(str(basis.previous / 'rollforward.parquet'))})"
+        stated_of = {
+            "month": manifest["month"],
+            "number": manifest["number"],
+            "manifest_sha256": digest_of(basis.previous / MANIFEST),
+        }
+    (folder / PREVIOUS).write_bytes(content)
+    query = OPENING.format(previous=balances)
+    opening = {**bound, "erased": list(basis.erased)}
+    _write_table(db, query, folder / "opening.parquet", opening)
+    return stated_of
+
+
+def _write_balances(db: duckdb.DuckDBPyConnection, folder: Path) -> dict[str, Any]:
+    """Write the roll-forward of the written rows; return the sums of all tables.
+
+    Both are computed by the statements of `verify.py`, from the files alone.
+    """
+    db.execute(PREPARE)
+    for table in (*TABLES, "opening"):
+        file = quote_text(str(folder / f"{table}.parquet"))
+        db.execute(f"CREATE VIEW copied.{table} AS FROM read_parquet({file})")
+    _write_table(db, ROLLFORWARD, folder / "rollforward.parquet", {})
+    ((memory_limit,),) = db.execute("SELECT current_setting('memory_limit')").fetchall()
+    with duckdb.connect(config={**SETTINGS, "memory_limit": memory_limit}) as copy:
+        return read_sums(copy, folder)

@@ -1,0 +1,234 @@
+"""`verify.py` in the copy of a closed month, as an auditor runs it: with duckdb alone."""
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from pipelines.core.text import quote_text
+from pipelines.finance.close import list_closes
+from pipelines.finance.closing.verify import find_problems, read_sums
+from pipelines.finance.reconcile.close_copy import MANIFEST
+from tests.effort import EFFORT
+from tests.finance.any_closes import closed_in_turn
+from tests.reconcile.books import FIRST, bill, line, partners, publish, used
+from tests.reconcile.months import BILLS, OCTOBER, TERMS, USAGE, close, publish_closed
+from tests.versions.homes import Stores, goes_on_from, home_of
+
+REWRITTEN = "manifest.json is not the one that was signed"
+LATER = """
+SELECT partner, currency, sum(if(side = 'usage', difference, -difference))
+FROM reconciliation.corrections
+WHERE month < DATE '{0}' AND posted_to > DATE '{0}'
+GROUP BY ALL
+"""
+# Without site-packages, and with one folder in which there is only duckdb.
+ALONE = (sys.executable, "-S", "-B", "verify.py")
+
+
+@goes_on_from(publish_closed)
+def publish_two(stores: Stores) -> None:
+    """Close October, which takes a correction of September and has bills, a credit and fees."""
+    usage = [{**USAGE[0], "amount": "8.00"}, *USAGE[1:], used("x", "2.50", day="2026-10-06")]
+    bills = [
+        *BILLS,
+        bill("c", line("late", "1.00"), line(None, "0.50"), month="2026-10-01"),
+        bill("d", line("x", "2.50"), month="2026-10-01", kind="credit"),
+        bill("e", line(None, "9.00"), month="2026-10-01", status="void"),
+    ]
+    publish(stores, mapping=TERMS, usage=usage)
+    publish(stores, mapping=TERMS, partners=partners([FIRST]), billing=bills)
+    close(stores, OCTOBER)
+
+
+two = home_of(publish_two)
+
+
+@pytest.fixture
+def october(two: Stores, tmp_path: Path) -> Path:
+    """The copy of October, alone in a folder; its files can be changed."""
+    folder = shutil.copytree(two.home.closes / "2026-10" / "001", tmp_path / "from the auditor's")
+    for file in folder.iterdir():
+        file.chmod(0o600)
+    return folder
+
+
+def run(folder: Path, *options: str) -> tuple[int, str]:
+    """Run `verify.py` of a copy, and return its exit code and what it prints."""
+    modules = folder.with_name("modules")
+    if not modules.exists():
+        modules.mkdir()
+        for file in Path(duckdb.__file__).parents[1].glob("*duckdb*"):
+            (modules / file.name).symlink_to(file)
+    environment = {"PYTHONPATH": str(modules), "HOME": str(folder), "PATH": os.defpath}
+    done = subprocess.run(
+        [*ALONE, *options],
+        check=False,
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env=environment,
+        timeout=60,
+    )
+    assert done.stderr == "", done.stderr
+    return done.returncode, done.stdout
+
+
+def sha256(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+def rewritten(folder: Path, **members: Any) -> None:
+    """Let the manifest name the files as they are now."""
+    manifest = json.loads((folder / MANIFEST).read_bytes())
+    files = {file.name: sha256(file) for file in folder.iterdir() if file.name != MANIFEST}
+    (folder / MANIFEST).write_text(json.dumps({**manifest, "sha256": files, **members}))
+
+
+def change_rows(folder: Path, table: str, query: str) -> None:
+    """Replace the rows of a table by those of a query of them; its first row has place 1."""
+    name = quote_text(str(folder / f"{table}.parquet"))
+    with duckdb.connect() as db:
+        db.execute(f"CREATE TABLE rows AS SELECT *, row_number() OVER () AS place FROM {name}")
+        changed = f"SELECT * EXCLUDE (place) FROM ({query})"
+        db.execute(f"COPY ({changed}) TO {name} (FORMAT parquet)")
+
+
+def add_one(column: str) -> str:
+    """Return the query that adds 1 to an amount of the first row."""
+    return f"SELECT * REPLACE (if(place = 1, {column} + 1, {column}) AS {column}) FROM rows"
+
+
+def change_byte(file: Path) -> None:
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+
+
+CHANGES_OF_FILES: dict[str, Callable[[Path], object]] = {
+    "deleted": Path.unlink,
+    "emptied": lambda file: file.write_bytes(b""),
+    "cut": lambda file: file.write_bytes(file.read_bytes()[:-1]),
+    "another byte": change_byte,
+}
+CHANGES_OF_ROWS = {
+    "a row deleted": "FROM rows WHERE place > 1",
+    "a row twice": "FROM rows UNION ALL FROM rows WHERE place = 1",
+    "two rows swapped": "FROM rows ORDER BY place = 2 DESC, place",
+}
+AMOUNTS = {
+    "used": "amount",
+    "billed": "amount",
+    "summary": "used_amount",
+    "breaks": "difference",
+    "break_rows": "amount",
+    "corrections": "difference",
+    "opening": "opening",
+    "rollforward": "closing",
+}
+
+
+def test_an_intact_copy_is_verified_without_partner_sync(two: Stores, october: Path) -> None:
+    signed = list_closes(two)[1]["manifest_sha256"]
+    for options in ((), ("--manifest", signed)):
+        code, text = run(october, *options)
+        assert (code, len(text.splitlines()), text[:7]) == (0, 1, "intact:")
+    assert (october / "verify.py").read_text().count("\n") <= 120
+    before = json.loads((october / MANIFEST).read_bytes())["previous"]
+    september = list_closes(two)[0]
+    assert before == {
+        "month": "2026-09",
+        "number": 1,
+        "manifest_sha256": september["manifest_sha256"],
+    }
+    assert sha256(october / "previous.json") == september["manifest_sha256"]
+
+
+def numbers_of_rows(folder: Path) -> dict[str, int]:
+    sums = json.loads((folder / MANIFEST).read_bytes())["sums"]
+    return {table: sum(row["rows"] for row in rows) for table, rows in sums.items()}
+
+
+@pytest.mark.long
+def test_every_changed_file_is_found(october: Path) -> None:
+    files = {file.name for file in october.iterdir()}
+    assert {f"{table}.parquet" for table in numbers_of_rows(october)} <= files
+    for name in sorted(files - {"verify.py"}):  # a changed script says what it likes
+        for how, change in CHANGES_OF_FILES.items():
+            copy = shutil.copytree(october, october.with_name("copy"))
+            change(copy / name)
+            code, text = run(copy)
+            assert (code, name in text or "cannot be read" in text) == (1, True), (name, how, text)
+            shutil.rmtree(copy)
+    (october / "2026-10.csv").touch()
+    assert run(october) == (1, "2026-10.csv is missing, was changed, or was added\n")
+
+
+@pytest.mark.long
+def test_every_changed_row_is_found_although_the_manifest_was_rewritten(october: Path) -> None:
+    signed = sha256(october / MANIFEST)
+    for table, rows in numbers_of_rows(october).items():
+        changes = {**CHANGES_OF_ROWS, "another amount": add_one(AMOUNTS.get(table, "rows"))}
+        for how, query in changes.items():
+            if rows < 1 or (rows < 2 and "swapped" in how):
+                continue
+            copy = shutil.copytree(october, october.with_name("copy"))
+            change_rows(copy, table, query)
+            rewritten(copy)
+            code, text = run(copy, "--manifest", signed)
+            problems = text.splitlines()
+            assert (code, problems.pop(0)) == (1, REWRITTEN), (table, how)
+            # Figures show what they rest on, also without the signed digest.
+            assert problems or "swapped" in how, (table, how)
+            shutil.rmtree(copy)
+
+
+def test_a_forged_sum_with_its_rows_is_found_by_the_signed_manifest(october: Path) -> None:
+    signed = sha256(october / MANIFEST)
+    change_rows(october, "used", add_one("amount"))
+    more = "used_amount + 1 AS used_amount, difference - 1 AS difference"
+    change_rows(october, "summary", f"SELECT * REPLACE ({more}) FROM rows")
+    balances = "if(currency = 'EUR', {0} + 1, {0}) AS {0}"
+    more = ", ".join(balances.format(name) for name in ("used", "closing"))
+    change_rows(october, "rollforward", f"SELECT * REPLACE ({more}) FROM rows")
+    with duckdb.connect() as db:
+        rewritten(october, sums=read_sums(db, october))
+    assert run(october)[0] == 0
+    assert run(october, "--manifest", signed) == (1, f"{REWRITTEN}\n")
+
+
+@pytest.mark.long
+def test_balances_of_any_months_go_on_from_those_before(tmp_path: Path) -> None:
+    for seed in range(3 * EFFORT):
+        for stores, books, folder in closed_in_turn(tmp_path, seed):
+            assert [*find_problems(folder, sha256(folder / MANIFEST))] == [], (seed, folder)
+            month = folder.parent.name
+            manifest = json.loads((folder / MANIFEST).read_bytes())
+            expected = Counter(books.unbilled(month))
+            # What is posted to later months is in their balances.
+            for partner, currency, amount in stores.rows(LATER.format(f"{month}-01")):
+                expected[partner, currency] -= amount
+            closing = balances(folder, "closing")
+            assert closing == {key: sum_ for key, sum_ in expected.items() if sum_}, (seed, folder)
+            before = manifest["previous"]
+            if before is None:
+                assert balances(folder, "opening") == {}
+                continue
+            copy = stores.home.closes / before["month"] / f"{before['number']:03}"
+            assert balances(folder, "opening") == balances(copy, "closing"), (seed, folder)
+
+
+def balances(folder: Path, column: str) -> dict[tuple[str, str], Decimal]:
+    file = folder / "rollforward.parquet"
+    query = f"SELECT partner, currency, {column} FROM '{file}' WHERE {column} <> 0"
+    return {(row[0], row[1]): row[2] for row in duckdb.sql(query).fetchall()}
