@@ -15,7 +15,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE # tests start many programs; each would compile the code again
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-slow check dev bench fuzz format lock
+.PHONY: help demo test test-all test-bucket test-slow check dev bench fuzz format lock
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(ROOT)/Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -43,6 +43,10 @@ test: $(VENV)/.installed ## the tests (two minutes on two cores)
 test-all: $(VENV)/.installed ## the tests that `make test` leaves out (minutes)
 	-@$(IN) $(BIN)/python -m tests.browser.install
 	@$(IN) $(PYTEST) -n 4 -m long --durations=20 # some of them wait for a limit or a daemon
+	@$(MAKE) -C $(ROOT) test-bucket
+
+test-bucket: $(VENV)/.installed ## the whole job with files in a bucket, on an S3 server and PostgreSQL
+	@$(IN) HOMES=bucket $(PYTEST) tests/end_to_end -m "not slow"
 
 test-slow: $(VENV)/.installed ## the slowest tests; then 300 changes that a test should notice (hours)
 	@$(IN) $(PYTEST) -m slow

@@ -19,11 +19,10 @@ POSTGRESQL = (
     FOLDER / "rate_limit/test_postgresql.py",
     FOLDER / "versions/test_lost_lock.py",
 )
-BUCKET = (
-    FOLDER / "files/test_archive.py",
-    FOLDER / "files/test_configuration.py",
-    FOLDER / "files/test_open_store.py",
-)
+BUCKET = [
+    FOLDER / "files" / f"test_{name}.py"
+    for name in ("archive", "configuration", "open_store", "pull", "versions")
+]
 LONG = (
     FOLDER / "sandbox",
     FOLDER / "interface",
@@ -42,6 +41,9 @@ def pytest_configure(config: pytest.Config) -> None:
     """Import fixtures where tests run, not in the process that shares them out."""
     if getattr(config.option, "dist", "no") == "no":
         config.pluginmanager.import_plugin("tests.fixtures")
+        if os.environ.get("HOMES") == "bucket":
+            config.pluginmanager.import_plugin("tests.bucket")
+            config.pluginmanager.import_plugin("tests.postgresql")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -13,13 +13,15 @@ A test that needs another sandbox starts it with ``tests.sandbox.running.started
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import hypothesis
 import pytest
 
 from pipelines.config.home import Home
-from tests.homes import copied, synced_home
+from tests.homes import copied, make_home, sync_once, synced_home
+from tests.on_bucket import moved
 from tests.sandbox.running import SMALL, Running, started
 from tests.versions.homes import OpenHome, Stores, home_of, made_home, publish_ten
 
@@ -54,19 +56,32 @@ def sandbox(sandbox_process: Running) -> Iterator[Running]:
 @pytest.fixture
 def synced(tmp_path_factory: pytest.TempPathFactory, sandbox: Running, tmp_path: Path) -> Home:
     """A home with version 1 of all lists of the shared sandbox."""
+    if os.environ.get("HOMES") == "bucket":
+        home = make_home(tmp_path / "home", sandbox)
+        sync_once(home)
+        sandbox.reset()
+        return home
     home = synced_home(tmp_path_factory, sandbox)
     sandbox.reset()  # the first test of a process has just synced it
     return copied(home, tmp_path / "home")
 
 
 @pytest.fixture
-def open_home(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> Iterator[OpenHome]:
-    """Opens a copy of the home that a function makes, at the time when it was made."""
+def open_home(
+    tmp_path_factory: pytest.TempPathFactory, tmp_path: Path, request: pytest.FixtureRequest
+) -> Iterator[OpenHome]:
+    """Opens a copy of the home that a function makes, at the time when it was made.
+
+    With HOMES=bucket in the environment, its files are in a bucket.
+    """
     with ExitStack() as at_end:
 
         def open_home(make: Callable[[Stores], object]) -> Stores:
             stores = made_home(tmp_path_factory, make).copied(tmp_path / make.__name__)
             at_end.callback(stores.metadata.close)
+            if os.environ.get("HOMES") == "bucket":
+                bucket = request.getfixturevalue("bucket")
+                return moved(stores, replace(bucket, url=f"{bucket.url}-{make.__name__}"))
             return stores
 
         yield open_home

@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # every module that the command line uses
     from pipelines.app import nightly as nightly
     from pipelines.app import notify as notify
     from pipelines.app import plan as plan
+    from pipelines.app import pull as pull
     from pipelines.app import read as read
     from pipelines.app import results as results
     from pipelines.app import session as session

@@ -173,7 +173,7 @@ def list_versions(session: AppSession) -> list[Row]:
     with session.metadata.transaction() as db:
         known = {row.number: row for row in db.query(VersionRow)}
     rows = list[Row]()
-    for version in reversed(session.warehouse.versions()):
+    for version, size in reversed(session.warehouse.sizes().items()):
         row = known.get(version.number)
         content = row.note if row else ""
         if version == rebuild_base:
@@ -182,7 +182,7 @@ def list_versions(session: AppSession) -> list[Row]:
             {
                 "version": version.number,
                 "published": version == published,
-                "bytes": version.path.stat().st_size,
+                "bytes": size,
                 "created_at": row and row.created_at,
                 "content": content,
             }

@@ -5,16 +5,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import duckdb
+from sqlalchemy import select
 
-from pipelines.archive.scan_file import Archive
+from pipelines.archive.scan_file import Archive, open_path
 from pipelines.config.home import Home
 from pipelines.config.settings import load_settings
 from pipelines.core.clock import Clock
 from pipelines.core.errors import MemoryRefused
+from pipelines.core.files import remove
 from pipelines.core.text import Redactor
 from pipelines.files.open_store import open_store
 from pipelines.metadata.engine import Metadata
 from pipelines.metadata.owner import require_own_database
+from pipelines.metadata.scans import ScanStatus
+from pipelines.metadata.tables import Scan
 from pipelines.versions.configuration import (
     accept_configuration,
     require_same_configuration,
@@ -45,7 +49,7 @@ def open_session(
     # It raises where there is none, before `prepare` creates a folder.
     settings.connections()
     home = settings.home.prepare()
-    warehouse = Warehouse(home, MemoryLimit.of(settings.memory_limit))
+    memory_limit = MemoryLimit.of(settings.memory_limit)
     metadata = Metadata.open(home.metadata_file, settings.metadata_url)
     clock = clock or Clock()
     try:
@@ -56,7 +60,7 @@ def open_session(
             settings=settings,
             metadata=metadata,
             archive=Archive(home.archive, store),
-            warehouse=warehouse,
+            warehouse=Warehouse(home, memory_limit, store),
             clock=clock,
             redactor=Redactor(),
         )
@@ -64,15 +68,34 @@ def open_session(
             accept_configuration(session, accept_reason)
         else:
             require_same_configuration(session)
+        if settings.files is not None:
+            _delete_abandoned(session)
         yield session
     except duckdb.Error as error:
         if not is_memory_refused(error):
             raise
         raise MemoryRefused(
             "DuckDB needs more memory for this than it may use (memory_limit, now "
-            f"{warehouse.memory_limit.text}). Nothing was changed. Analysts still see the "
+            f"{memory_limit.text}). Nothing was changed. Analysts still see the "
             "published version.",
             f"Set a larger memory_limit in {home.settings_file}, then run the command again.",
         ) from error
     finally:
         metadata.close()
+
+
+def _delete_abandoned(session: AppSession) -> None:
+    """Delete files of scans on this machine that nobody goes on with.
+
+    Another machine has begun them again, or has erased records and cannot search these files.
+    """
+    # Before the rows: a row is there before its file.
+    files = session.archive.open_files()
+    if not files:
+        return
+    with session.metadata.transaction() as db:
+        names = db.scalars(select(Scan.file).filter_by(status=ScanStatus.OPEN)).all()
+    wanted = {open_path(session.archive.folder / name) for name in names}
+    for file in files:
+        if file not in wanted:
+            remove(file)

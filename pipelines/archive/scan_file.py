@@ -275,6 +275,14 @@ class Archive:
         path = self.folder / scan.file
         return open_path(path).exists() or self.store.get(path).exists()
 
+    def is_open_here(self, scan: Scan) -> bool:
+        """Return whether the file of a scan is being written on this machine."""
+        return open_path(self.folder / scan.file).exists()
+
+    def open_files(self) -> list[Path]:
+        """Return the files on this machine of scans that were not sealed."""
+        return sorted(self.folder.glob(f"{SEALED}.open"))
+
     def open_sealed(self, scan: Scan) -> SealedScan:
         """Open a sealed scan.
 
@@ -306,13 +314,13 @@ class Archive:
 
     def connections(self) -> set[str]:
         """Return the connections that sealed or open scan files are of. Raises StorageFailed."""
-        files = [*self.folder.glob("*/*/*"), *self.store.sizes(self.folder, SEALED)]
+        files = [*self.folder.glob("*/*/*"), *self.store.list(self.folder, SEALED)]
         return {file.relative_to(self.folder).parts[0] for file in files}
 
     def unknown_files(self, known: Iterable[Scan]) -> list[Path]:
         """Return the sealed scan files that no row of `scans` names. Raises StorageFailed."""
         known_files = {self.folder / scan.file for scan in known}
-        return sorted(self.store.sizes(self.folder, SEALED).keys() - known_files)
+        return sorted(self.store.list(self.folder, SEALED).keys() - known_files)
 
     @staticmethod
     def _open_own(path: Path, scan: Scan) -> SealedScan:

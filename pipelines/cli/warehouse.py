@@ -128,6 +128,25 @@ def catalog(
 
 
 @program.command(rich_help_panel=program.WAREHOUSE)
+def pull(
+    folder: Annotated[
+        Path | None, Argument(help="Folder for the files. Default: the home.", show_default=False)
+    ] = None,
+    *,
+    bucket: Annotated[
+        str | None, Option("--from", help="Bucket, as s3://bucket/prefix. Default: as before.")
+    ] = None,
+    endpoint: Annotated[
+        str | None,
+        Option(help="Address of the service with the bucket. Default: as before, or AWS."),
+    ] = None,
+    _json: program.Json = False,
+) -> None:
+    """Bring what is published from a bucket to this machine. Needs no home."""
+    show(app.pull.pull(folder or app.pull.default_folder(), bucket, endpoint))
+
+
+@program.command(rich_help_panel=program.WAREHOUSE)
 def verify(*, _json: program.Json = False) -> int:
     """Compare scan files, versions and copies of closed months with their digests."""
     verified = app.maintenance.verify_files(open_home())

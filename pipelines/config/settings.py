@@ -76,7 +76,7 @@ class Settings(values.Table):
     metadata_url: str | None = None
     """PostgreSQL URL of the metadata database; default: a SQLite file in the home"""
     files: values.BucketUrl | None = None
-    """bucket that keeps scan files, such as s3://bucket/prefix; default: the home"""
+    """bucket that keeps the files, such as s3://bucket/prefix; default: the home"""
     files_endpoint: values.Endpoint | None = None
     """address of the service that has the bucket; default: AWS"""
     connections_at_once: int = Field(default=32, ge=1, le=1000)

@@ -89,6 +89,10 @@ class LockLost(PartnerSyncError):
     """This process does not hold a lock any more that it took."""
 
 
+class Superseded(PartnerSyncError):
+    """Another process has published since this one began."""
+
+
 class MemoryRefused(PartnerSyncError):
     """DuckDB needs more memory than it may use."""
 

@@ -91,6 +91,16 @@ def replacing(path: Path, mode: int = PRIVATE_FILE) -> Iterator[FileIO]:
 
 
 @contextmanager
+def held(lock: Path) -> Iterator[None]:
+    """Keep other processes of this machine out of the block. Raises StorageFailed."""
+    with storing(lock):
+        file = lock.open("ab")
+    with file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+@contextmanager
 def _claimed(part: Path) -> Iterator[FileIO]:
     """Yield an empty private file that this process alone writes, which `is_left_over` sees."""
     while True:

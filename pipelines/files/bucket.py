@@ -20,6 +20,7 @@ from obstore.store import S3Store
 
 from pipelines.core.errors import StorageFailed
 from pipelines.core.text import printable
+from pipelines.files.store import Kept
 
 if TYPE_CHECKING:
     from obstore import PutMode  # these exist for type checkers only
@@ -36,6 +37,7 @@ BACKOFF: "Final[BackoffConfig]" = {
     "max_backoff": timedelta(seconds=5),
     "base": 2,
 }
+NO_BUCKET: Final = "NoSuchBucket"
 # What the library prints of an error is for its developers. These are its cause, the gravest last.
 CAUSES: Final = (
     re.compile(r"status code: (\d+[\w ]*)"),
@@ -65,7 +67,7 @@ class Bucket:
 
     def read(self, name: str) -> Content | None:
         """Return a small object; None if there is none."""
-        with self._explained(name), suppress(FileNotFoundError):
+        with suppress(FileNotFoundError), self._explained(name):
             answer = obstore.get(self._store, name)
             return Content(bytes(answer.bytes()), answer.meta["e_tag"] or "")
         return None
@@ -78,7 +80,7 @@ class Bucket:
         mode: PutMode = "create"
         if before is not None:
             mode = {"e_tag": before.tag}
-        with self._explained(name), suppress(AlreadyExistsError, PreconditionError):
+        with suppress(AlreadyExistsError, PreconditionError), self._explained(name):
             answer = obstore.put(self._store, name, data, mode=mode)
             return Content(data, answer["e_tag"] or "")
         # A request whose answer was lost is sent again, and then meets what it has written itself.
@@ -87,7 +89,7 @@ class Bucket:
             return None
         return now
 
-    def upload(self, file: Path, name: str) -> None:
+    def upload(self, file: Path | bytes, name: str) -> None:
         """Write a file of any size to an object, which nobody sees in part. Raises OSError, too."""
         with self._explained(name):
             obstore.put(
@@ -103,18 +105,18 @@ class Bucket:
             for part in obstore.get(self._store, name).stream(min_chunk_size=PART_BYTES):
                 file.write(part)
 
-    def sizes(self, folder: str) -> dict[str, int]:
-        """Return the objects below a folder by name, with their sizes in bytes."""
-        found = dict[str, int]()
-        with self._explained(folder):
+    def list(self, folder: str = "") -> dict[str, Kept]:
+        """Return the objects below a folder (empty: all) by name."""
+        found = dict[str, Kept]()
+        with self._explained(folder or "list"):
             for objects in obstore.list(self._store, folder, chunk_size=LISTED_AT_ONCE):
                 for each in objects:
-                    found[each["path"]] = each["size"]
+                    found[each["path"]] = Kept(each["size"], each["last_modified"])
         return found
 
     def delete(self, name: str) -> None:
         """Delete an object, if it is there."""
-        with self._explained(name), suppress(FileNotFoundError):
+        with suppress(FileNotFoundError), self._explained(name):
             obstore.delete(self._store, name)
 
     @cached_property
@@ -146,7 +148,10 @@ class Bucket:
             yield
         except (AlreadyExistsError, PreconditionError):
             raise
-        except BaseError as error:
+        except (BaseError, FileNotFoundError) as error:
+            # No object is an answer; no bucket is none.
+            if isinstance(error, FileNotFoundError) and NO_BUCKET not in str(error):
+                raise
             raise StorageFailed(
                 f"The bucket {self.url} cannot be used ({name}): {_cause(error)}. What is stored "
                 "already is kept; analysts still see the published version.",

@@ -34,20 +34,27 @@ def open_store(settings: Settings, metadata: Metadata, clock: Clock) -> FileStor
             "Several machines use a bucket, and SQLite is a file of one. Nothing was changed.",
             "Set metadata_url, or remove files.",
         )
-    try:
-        from pipelines.files.bucket import Bucket  # noqa: PLC0415 - most homes have no bucket
-        from pipelines.files.cached import CachedStore  # noqa: PLC0415
-    except ImportError as error:
-        raise ConfigurationError(
-            f"The setting files names a bucket, but the package {error.name} is not installed. "
-            "Nothing was changed.",
-            "Run `pip install 'partner-sync[cluster]'`, or remove files.",
-        ) from error
-    bucket = Bucket(settings.files, settings.files_endpoint)
+    bucket = open_bucket(settings.files, settings.files_endpoint)
+    from pipelines.files.cached import CachedStore  # noqa: PLC0415 - most homes have no bucket
+
     store = CachedStore(settings.home.root, bucket)
     _require_own(bucket, metadata, clock)
     store.require_copies()
+    store.refresh()
     return store
+
+
+def open_bucket(url: str, endpoint: str | None) -> "Bucket":
+    """Return a bucket. Raises ConfigurationError where the package for it is not installed."""
+    try:
+        from pipelines.files.bucket import Bucket  # noqa: PLC0415 - most homes have no bucket
+    except ImportError as error:
+        raise ConfigurationError(
+            f"A bucket is named, but the package {error.name} is not installed. Nothing was "
+            "changed.",
+            "Run `pip install 'partner-sync[cluster]'`.",
+        ) from error
+    return Bucket(url, endpoint)
 
 
 def _require_own(bucket: "Bucket", metadata: Metadata, clock: Clock) -> None:

@@ -151,7 +151,7 @@ def _copy(session: Stores, close: Close, db: duckdb.DuckDBPyConnection, mapping:
         folder = copy_folder(session, close.month, close.number)
     erased = read_inputs(session).erased
     basis = Basis(mapping, _previous(session, close.month), erased)
-    close.manifest_sha256 = write_copy(db, close, folder, basis)
+    close.manifest_sha256 = write_copy(db, close, folder, basis, session.warehouse.store)
     return folder
 
 

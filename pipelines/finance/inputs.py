@@ -12,6 +12,7 @@ from pipelines.core.errors import ConfigurationError
 from pipelines.finance.doubt import NOT_MAPPED
 from pipelines.finance.mapping import REMEDY, content_digest, mapping_of
 from pipelines.finance.reconcile.basis import Inputs
+from pipelines.finance.reconcile.close_copy import MANIFEST
 from pipelines.finance.reconcile.statements import statements_digest
 from pipelines.metadata.decisions import break_decisions, decisions_of
 from pipelines.metadata.tables import Close
@@ -71,5 +72,6 @@ def standing_closes(stores: Stores) -> dict[Path, Close]:
 
 
 def copy_folder(stores: Stores, month: date, number: int) -> Path:
-    """Return the folder of the copy of a month."""
-    return stores.settings.home.closes / f"{month:%Y-%m}" / f"{number:03}"
+    """Return the folder of the copy of a month, which may not exist. Raises StorageFailed."""
+    folder = stores.settings.home.closes / f"{month:%Y-%m}" / f"{number:03}"
+    return stores.warehouse.store.get_folder(folder, MANIFEST)

@@ -3,14 +3,13 @@
 import re
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 import duckdb
 
 from pipelines.core.errors import PartnerSyncError, StorageFailed
-from pipelines.core.files import private_folder, storing, write_durably
+from pipelines.core.files import private_folder, storing
 from pipelines.core.text import printable
 from pipelines.finance.reconciled import open_books, read_age, require_books
 from pipelines.finance.reports.queries import EARLIER, Figures, read_figures
@@ -72,16 +71,16 @@ def _page_of(session: Stores, version: int) -> Path:
 def write_report(session: Stores, figures: Figures) -> Path:
     """Write the page of a version, then the list of reports; return the page's file."""
     folder = private_folder(session.home.reports)
+    store = session.warehouse.store
     file = _page_of(session, figures.version)
     with storing(file, "`partner-sync report`"):
-        write_durably(file, render_report(figures).encode())
+        store.write(file, render_report(figures).encode())
         reports = []
-        for page in folder.iterdir():
+        for page, kept in store.list(folder, "v*.html").items():
             name = NAME.fullmatch(page.name)
             if name:
-                written_at = datetime.fromtimestamp(page.stat().st_mtime, UTC)
-                reports.append(PastReport(int(name[1]), page.name, written_at))
-        write_durably(folder / "index.html", render_index(sorted(reports, reverse=True)).encode())
+                reports.append(PastReport(int(name[1]), page.name, kept.written_at))
+        store.write(folder / "index.html", render_index(sorted(reports, reverse=True)).encode())
     return file
 
 

@@ -32,7 +32,10 @@ class UtcTime(TypeDecorator[datetime]):
 class Base(MappedAsDataclass, DeclarativeBase, kw_only=True):
     """Base of the mapped classes; each is a dataclass."""
 
-    type_annotation_map: ClassVar[dict[Any, Any]] = {datetime: UtcTime, dict[str, Any]: JSON}
+    type_annotation_map: ClassVar[dict[Any, Any]] = {
+        datetime: UtcTime,
+        dict[str, Any]: JSON,
+    }
 
 
 class Run(Base, kw_only=True):
@@ -227,6 +230,8 @@ class VersionRow(Base, kw_only=True):
     note: Mapped[str] = mapped_column(default="")
     # Published while other connections were read: the next version of the night replaces it.
     is_early: Mapped[bool] = mapped_column(default=False)
+    # Number of the format, and scans besides those of another version: see `version_scans`.
+    content: Mapped[dict[str, Any] | None] = mapped_column(default=None)
 
 
 class Close(Base, kw_only=True):

@@ -74,10 +74,10 @@ def build(stores: Stores, *, early: bool = False) -> BuildResult:
 
 def _build(stores: Stores, *, early: bool) -> BuildResult:
     base = stores.warehouse.published()
-    loaded = version_scans.loaded_scans(stores.warehouse, base)
+    loaded = version_scans.loaded_scans(stores, base)
     with stores.metadata.transaction() as session:
         scans = buildable_scans(session, loaded)
-    is_old = base is not None and version_scans.format_of(stores.warehouse, base) < newest()
+    is_old = base is not None and version_scans.format_of(stores, base) < newest()
 
     def write(stores: Stores) -> BuildResult:
         return _Building(stores, base, early=early).run(scans, is_old=is_old)
@@ -102,7 +102,7 @@ def _rebuild(stores: Stores) -> BuildResult:
     base = version_scans.checkpoint(stores)
     if base:
         change.require_unchanged(stores.metadata, base)
-    needed = known - version_scans.loaded_scans(stores.warehouse, base)
+    needed = known - version_scans.loaded_scans(stores, base)
     with stores.metadata.transaction() as session:
         all_scans = session.scalars(select(Scan).order_by(Scan.started_at, Scan.scan_id)).all()
         _require_all(needed, all_scans, base)

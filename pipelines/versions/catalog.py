@@ -34,7 +34,7 @@ GROUP BY loads.connection, loads.stream;
 """
 # Tables of the metadata database that a version shows, without what only this program needs.
 SHOWN_TABLES: Final = ("runs", "findings", "decisions", "versions")
-HIDDEN: Final = {"owner", "sha256"}
+HIDDEN: Final = {"owner", "sha256", "content"}
 ARROW_TYPES: Final = {
     str: pa.string(),
     int: pa.int32(),

@@ -6,7 +6,7 @@ The symlink says what is published. Not here: what a version is made of (build),
 
 import hashlib
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Final
 
 import duckdb
@@ -19,6 +19,7 @@ from pipelines.core.errors import (
     MemoryRefused,
     PartnerSyncError,
     StorageFailed,
+    Superseded,
 )
 from pipelines.core.text import printable
 from pipelines.metadata.decisions import add_decision
@@ -30,6 +31,7 @@ from pipelines.versions.left_over import remove_left_over
 from pipelines.versions.stores import Stores
 from pipelines.versions.version_scans import (
     checkpoint,
+    describe,
     has_newer_format,
     loaded_scans,
     previous_versions,
@@ -62,19 +64,30 @@ def change_versions(stores: Stores) -> Iterator[None]:
         try:
             stop.raise_if_requested()
             yield
+        except Superseded:
+            # Another process builds now. Rows and files are its own.
+            raise
         except BaseException:
+            _match_if_held(stores)
             # A signal ends the statement that runs, which then fails with an error of DuckDB.
             stop.raise_if_requested()
             raise
-        finally:
-            # Where the lock was lost, another process may be changing both.
-            if stores.metadata.locks.holds(BUILD):
-                _match_rows_to_files(stores)
+        _match_if_held(stores)
+
+
+def _match_if_held(stores: Stores) -> None:
+    # Where the lock was lost, another process may be changing rows and files.
+    if stores.metadata.locks.holds(BUILD):
+        _match_rows_to_files(stores)
 
 
 def require_lock(stores: Stores) -> None:
-    """Raise LockLost if this process may not publish any more. Call it just before."""
+    """Raise LockLost or Superseded if this process may not publish any more.
+
+    Call it just before it publishes, or records what cannot be taken back.
+    """
     stores.metadata.locks.require(BUILD)
+    stores.warehouse.store.require_latest()
 
 
 def _match_rows_to_files(stores: Stores) -> None:
@@ -84,6 +97,7 @@ def _match_rows_to_files(stores: Stores) -> None:
     that has a row with a digest: it was published, and a person put it back after it was deleted.
     A lost symlink is made again, to the newest version without a scan that was rolled back.
     """
+    stores.warehouse.store.refresh()
     published = stores.warehouse.published()
     files = {version.number: version for version in stores.warehouse.versions()}
     with stores.metadata.transaction() as session:
@@ -99,9 +113,8 @@ def _match_rows_to_files(stores: Stores) -> None:
         for number, row in rows.items():
             row.status = _status(row, has_file=number in files)
         session.add_all(rows.values())
-    for number in files:
-        if rows[number].status == VersionStatus.DELETED:
-            stores.warehouse.drop(number)
+    for number, version in files.items():
+        _settle(stores, version, rows[number])
     if published is None:  # the symlink is lost, or nothing was built yet
         _publish_again(stores)
 
@@ -114,11 +127,27 @@ def _row_of_found(stores: Stores, version: Version) -> VersionRow:
     return row
 
 
+def _settle(stores: Stores, version: Version, row: VersionRow) -> None:
+    """Delete a version that was not published; let the row of another one say what it holds.
+
+    That is not recorded if its file is not here or cannot be read.
+    """
+    if row.status == VersionStatus.DELETED:
+        stores.warehouse.drop(version.number)
+        return
+    if row.content is not None or not version.path.is_file():
+        return
+    with suppress(PartnerSyncError, duckdb.Error):
+        content = describe(stores, version)
+        with stores.metadata.transaction() as session:
+            session.get_one(VersionRow, version.number).content = content
+
+
 def _publish_again(stores: Stores) -> None:
     """Point the symlink to the newest version without a scan that was rolled back, if any."""
     with stores.metadata.transaction() as session:
         undone = set(session.scalars(select(Scan.scan_id).where(Scan.status.in_(SET_ASIDE))))
-    for version, scans in reversed(readable_versions(stores.warehouse).items()):
+    for version, scans in reversed(readable_versions(stores).items()):
         if not scans & undone:
             _link(stores, version)
             return
@@ -164,6 +193,7 @@ def write_version(
     Raises PartnerSyncError if the base was changed, and for what DuckDB or the disk refuses.
     """
     if base:
+        base.file()
         require_unchanged(stores.metadata, base)
     row = VersionRow(number=1, created_at=stores.clock.utc_now(), note=note, is_early=early)
     row.base = base.number if base else None
@@ -219,14 +249,14 @@ def publish_version(stores: Stores, version: Version, without: Collection[Versio
 
 def _drop_others(stores: Stores, published: Version) -> None:
     """Delete the versions that need not stay beside a new one."""
-    newest_scans = loaded_scans(stores.warehouse, published)
-    readable = readable_versions(stores.warehouse)
+    newest_scans = loaded_scans(stores, published)
+    readable = readable_versions(stores)
     keeper = checkpoint(stores)
     of_books = version_of_published_books(stores.warehouse)
     early = _early_versions(stores) - {published.number}
     kept = 0
     for version in reversed(stores.warehouse.versions()):
-        if has_newer_format(stores.warehouse, version):
+        if has_newer_format(stores, version):
             # It is for the partner-sync that wrote it.
             continue
         scans = readable.get(version)
@@ -317,8 +347,8 @@ def _set_scans_aside(stores: Stores, version: Version, reason: str) -> None:
 
     A scan of the version that an earlier rollback held waits for a build again.
     """
-    contained = loaded_scans(stores.warehouse, version)
-    in_versions = frozenset[str]().union(*readable_versions(stores.warehouse).values())
+    contained = loaded_scans(stores, version)
+    in_versions = frozenset[str]().union(*readable_versions(stores).values())
     undone = in_versions - contained
     with stores.metadata.transaction() as session:
         add_decision(session, stores.decision("rollback", str(version.number), reason))
@@ -335,14 +365,17 @@ def _set_scans_aside(stores: Stores, version: Version, reason: str) -> None:
 def require_unchanged(metadata: Metadata, version: Version) -> None:
     """Raise PartnerSyncError if a version's file is not the one that was published.
 
-    A lost file, and one whose digest is not known, pass. Reads the whole file.
+    A lost file passes, one that is not here, and one whose digest is not known. Reads the whole
+    file.
     """
     # Other processes wait for a transaction, so the file is read after it.
     with metadata.transaction() as session:
         row = session.get(VersionRow, version.number)
     if row is None or row.sha256 is None or not version.path.is_file():
         return
-    if _digest(version) != row.sha256:
+    if _digest(version) == row.sha256:
+        return
+    if not version.store.get_again(version.path) or _digest(version) != row.sha256:
         raise PartnerSyncError(
             f"Version {version.number} was changed after it was published: {version.path} has "
             "another digest. Nothing is built on it. Analysts who open it see the changed file.",
@@ -352,5 +385,5 @@ def require_unchanged(metadata: Metadata, version: Version) -> None:
 
 
 def _digest(version: Version) -> str:
-    with version.path.open("rb") as source:
+    with version.file().open("rb") as source:
         return hashlib.file_digest(source, "sha256").hexdigest()

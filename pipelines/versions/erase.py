@@ -134,12 +134,15 @@ def _erase(
         add_decision(session, replace(decision))
         # First, because the new version shows these tables.
         _erase_texts(session, identifier, scans)
+        _abandon_elsewhere(stores, session)
     # They are made again from the new version.
     BooksFolder(stores.warehouse).drop_all()
     _erase_versions(stores, identifier, files)
     _erase_scans(stores, identifier, scans)
-    for folder in (stores.settings.home.exports, stores.settings.home.reports):
-        remove(folder)  # both can be made again
+    # Both can be made again. Exports are on this machine; each other one deletes its own.
+    remove(stores.settings.home.exports)
+    stores.warehouse.store.delete_folder(stores.settings.home.reports)
+    stores.warehouse.store.note_erasure()
 
 
 @contextmanager
@@ -179,6 +182,17 @@ def _erase_texts(session: Session, identifier: Identifier, scans: list[Scan]) ->
                 name: value.replace(identifier.text, ERASED) for name, value in outcome.items()
             }
         run.lists = lists
+
+
+def _abandon_elsewhere(stores: Stores, session: Session) -> None:
+    """Abandon the open scans that are on other machines: they may have such records.
+
+    Each machine deletes its files of abandoned scans.
+    """
+    for scan in session.scalars(select(Scan).filter_by(status=ScanStatus.OPEN)).all():
+        if not stores.archive.is_open_here(scan):
+            scan.status = ScanStatus.ABANDONED
+            scan.reason = "Records were erased while it was on another machine, or lost."
 
 
 def _erase_memory(session: Session, identifier: Identifier) -> None:

@@ -27,10 +27,10 @@ def prune(stores: Stores, before: datetime, *, dry_run: bool = False) -> list[Ro
         kept = set(stores.warehouse.versions()).difference(versions)
         for version in kept:
             require_unchanged(stores.metadata, version)
-        readable = readable_versions(stores.warehouse)
+        readable = readable_versions(stores)
         loaded = [scans for version, scans in readable.items() if version in kept]
         published = stores.warehouse.published()
-        in_all = loaded_scans(stores.warehouse, published).intersection(*loaded)
+        in_all = loaded_scans(stores, published).intersection(*loaded)
         in_some = frozenset[str]().union(*loaded) - in_all
         with stores.metadata.transaction() as session:
             scans = prunable_scans(session, in_all, before)

@@ -16,7 +16,7 @@ from typing import Any, Final
 import duckdb
 
 from pipelines.core.errors import NewerFormat, PartnerSyncError, StorageFailed
-from pipelines.core.files import durable_rename, remove, storing, sync_file
+from pipelines.core.files import remove, storing, sync_file
 from pipelines.core.text import printable, quote_text
 from pipelines.warehouse.duckdb_file import DAMAGE, PUBLISHED_FILE, SETTINGS
 from pipelines.warehouse.interrupt import ended_by_stop
@@ -63,10 +63,12 @@ class BooksFolder:
     def __init__(self, warehouse: Warehouse) -> None:
         self._warehouse = warehouse
         self._home = warehouse.home
+        self._store = warehouse.store
 
     def every(self) -> list[Books]:
         """Return the books that are there, oldest first."""
-        names = [NAME.fullmatch(file.name) for file in self._home.books.glob("v*.duckdb")]
+        files = self._store.list(self._home.books, "v*.duckdb")
+        names = [NAME.fullmatch(file.name) for file in files]
         return sorted(self._named(int(name[1]), int(name[2])) for name in names if name)
 
     def published(self) -> Books | None:
@@ -101,7 +103,7 @@ class BooksFolder:
             _remove_all(part)
             if base is not None:
                 with storing(part, RECONCILE):
-                    shutil.copyfile(base.path, part)
+                    shutil.copyfile(self._store.get(base.path), part)
                     part.chmod(0o600)  # the published books are read-only
             with self._database(spill_folder=f"{part}.spill") as db, ExitStack() as stack:
                 name = WHOLE if in_part else "books"
@@ -117,21 +119,22 @@ class BooksFolder:
             with storing(books.path, RECONCILE):
                 part.chmod(PUBLISHED_FILE)
                 sync_file(part)
-                durable_rename(part, books.path)
+                self._store.put(part, books.path)
         finally:
             _remove_all(part)
 
     def link(self, books: Books) -> None:
-        """Point the symlink to books. Raises StorageFailed."""
-        self._link.move(str(books.path.relative_to(self._home.root)), RECONCILE)
+        """Publish books. Raises StorageFailed, Superseded."""
+        self._link.move(books.path, RECONCILE)
 
     def drop(self, books: Books) -> None:
         """Delete books. Raises StorageFailed."""
-        remove(books.path)
+        with storing(books.path, RECONCILE):
+            self._store.delete(books.path)
 
     def drop_all(self) -> None:
-        """Delete all books and the symlink. Raises StorageFailed."""
-        remove(self._home.books_link)
+        """Delete all books, of which none is published then. Raises StorageFailed, Superseded."""
+        self._link.move(None, RECONCILE)
         for books in self.every():
             self.drop(books)
 
@@ -191,7 +194,12 @@ class BooksFolder:
     @property
     def _link(self) -> PublishedLink:
         return PublishedLink(
-            self._home.books_link, NAME, target="books", nothing="No books", command=RECONCILE
+            self._home.books_link,
+            NAME,
+            self._store,
+            target="books",
+            nothing="No books",
+            command=RECONCILE,
         )
 
     @contextmanager
@@ -214,10 +222,9 @@ class BooksFolder:
         for schema in SCHEMAS:
             db.execute(f"CREATE SCHEMA books.{schema}")
 
-    @staticmethod
-    def _attach(db: duckdb.DuckDBPyConnection, books: Books) -> None:
+    def _attach(self, db: duckdb.DuckDBPyConnection, books: Books) -> None:
         """Attach books read-only. Raises StorageFailed, NewerFormat."""
-        if not books.path.is_file():
+        if not self._store.get(books.path).is_file():
             raise StorageFailed(
                 f"The books {books} have no file: {books.path} does not exist. The warehouse is "
                 "not affected.",

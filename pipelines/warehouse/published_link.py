@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipelines.core.errors import StorageFailed
-from pipelines.core.files import storing, swap_symlink
+from pipelines.core.files import storing
+from pipelines.files.store import FileStore
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,7 @@ class PublishedLink:
 
     path: Path
     name: re.Pattern[str]
+    store: FileStore
     target: str
     nothing: str
     command: str
@@ -30,12 +32,12 @@ class PublishedLink:
         Raises StorageFailed where something else has the symlink's name.
         """
         try:
-            file = self.path.readlink()
-        except FileNotFoundError:
-            return None
+            file = self.store.published(self.path)
         except OSError:  # a file or a folder
             named = None
         else:
+            if file is None:
+                return None
             named = self.name.fullmatch(file.name)
         if named is None:
             raise StorageFailed(
@@ -45,11 +47,12 @@ class PublishedLink:
             )
         return named
 
-    def move(self, target: str, command: str) -> None:
-        """Point the symlink to a file, relative to its own folder. Raises StorageFailed.
+    def move(self, file: Path | None, command: str) -> None:
+        """Publish a file, or nothing. Raises StorageFailed, Superseded.
 
         `command` is the one that goes on where the disk was full.
         """
-        self.read()  # refuses to replace a file that is not our symlink
+        if file is not None:
+            self.read()  # refuses to replace a file that is not our symlink
         with storing(self.path, command):
-            swap_symlink(self.path, target)
+            self.store.publish(self.path, file)

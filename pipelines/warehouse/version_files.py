@@ -18,8 +18,9 @@ import duckdb
 
 from pipelines.config.home import Home
 from pipelines.core.errors import NewerFormat, PartnerSyncError, StorageFailed
-from pipelines.core.files import durable_rename, storing, sync_file
+from pipelines.core.files import storing, sync_file
 from pipelines.core.text import printable, quote_text
+from pipelines.files.store import IN_FOLDER, FileStore
 from pipelines.warehouse.duckdb_file import (
     BUILD,
     DAMAGE,
@@ -54,10 +55,11 @@ class Version:
 
     number: int
     path: Path
+    store: FileStore = field(default=IN_FOLDER, compare=False, repr=False)
 
     def file(self) -> Path:
         """Return the path of the file. Raises PartnerSyncError where it is lost."""
-        if not self.path.is_file():
+        if not self.store.get(self.path).is_file():
             raise PartnerSyncError(
                 f"Version {self.number} has no file: {self.path} does not exist. Nothing was "
                 "changed.",
@@ -72,6 +74,7 @@ class Warehouse:
 
     home: Home
     memory_limit: MemoryLimit = field(default_factory=MemoryLimit.of)
+    store: FileStore = IN_FOLDER
 
     @contextmanager
     def begin(self, base: Version | None, number: int) -> Iterator[duckdb.DuckDBPyConnection]:
@@ -122,13 +125,12 @@ class Warehouse:
         with storing(version.path, BUILD):
             part.chmod(PUBLISHED_FILE)
             sync_file(part)
-            durable_rename(part, version.path)
+            self.store.put(part, version.path)
         return version
 
     def link(self, version: Version) -> None:
-        """Point the symlink to a version. Raises PartnerSyncError."""
-        target = version.file().relative_to(self.home.root)
-        self._link.move(str(target), BUILD)
+        """Publish a version. Raises PartnerSyncError, of which Superseded is one."""
+        self._link.move(version.file(), BUILD)
 
     def published(self) -> Version | None:
         """Return the version that the symlink names, whose file may be lost.
@@ -149,12 +151,16 @@ class Warehouse:
 
     def versions(self) -> list[Version]:
         """Return the finished versions, oldest first. A folder with the name of one is none."""
-        numbers = []
-        for file in self.home.versions.glob("v*.duckdb"):
+        return list(self.sizes())
+
+    def sizes(self) -> dict[Version, int]:
+        """Return the finished versions, oldest first, with the sizes of their files in bytes."""
+        by_number = {}
+        for file, kept in self.store.list(self.home.versions, "v*.duckdb").items():
             name = NAME.fullmatch(file.name)
-            if name and file.is_file():
-                numbers.append(int(name[1]))
-        return [self.version(number) for number in sorted(numbers)]
+            if name:
+                by_number[int(name[1])] = kept.bytes
+        return {self.version(number): by_number[number] for number in sorted(by_number)}
 
     @contextmanager
     def open(self, number: int | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
@@ -203,18 +209,19 @@ class Warehouse:
         """Delete the file of a version that is not published. Raises StorageFailed."""
         version = self.version(number)
         with storing(version.path, BUILD):
-            version.path.unlink(missing_ok=True)
+            self.store.delete(version.path)
             sync_file(self.home.versions)
 
     def version(self, number: int) -> Version:
         """Return a version by number, whose file may not exist."""
-        return Version(number, self.home.versions / f"v{number:08}.duckdb")
+        return Version(number, self.home.versions / f"v{number:08}.duckdb", self.store)
 
     @property
     def _link(self) -> PublishedLink:
         return PublishedLink(
             self.home.link,
             NAME,
+            self.store,
             target="a version",
             nothing="Nothing",
             command='`partner-sync versions rollback --reason "..."`',

@@ -49,4 +49,4 @@ GROUPS = {
     "trace",
     "versions",
 }  # do nothing without a command
-ON_A_HOME = set(commands()) - GROUPS - {"init", "demo", "sandbox", "catalog"}
+ON_A_HOME = set(commands()) - GROUPS - {"init", "demo", "sandbox", "catalog", "pull"}

@@ -90,7 +90,7 @@ def test_every_command_that_a_text_names_exists(empty: Cli) -> None:
     assert len(named) > 10
     for command in named:
         message = empty(*shlex.split(command)[1:], code=2).stderr
-        assert re.search("does not exist|Missing|Without a terminal", message), command
+        assert re.search("does not exist|Missing|Without a terminal|--from", message), command
 
 
 def named_commands() -> Iterator[str]:

@@ -42,7 +42,7 @@ def test_a_sealed_scan_is_there_on_every_machine_and_an_open_one_is_not(
         assert (archive.folder / ROW.file).stat().st_mode & 0o777 == 0o600
     assert (one.connections(), two.unknown_files([])) == ({"acme"}, [two.folder / ROW.file])
     one.delete([ROW])
-    assert bucket.sizes("archive") == {}
+    assert bucket.list("archive") == {}
     assert not (one.folder / ROW.file).exists()
 
 
@@ -97,7 +97,7 @@ def test_a_scan_that_cannot_be_uploaded_stays_open_and_goes_on(tmp_path: Path) -
         resumed = archive.resume(ROW)
         assert [each.body for each in resumed.exchanges()] == [b'{"data":[]}']
         resumed.seal(proof())
-        assert [*server.bucket("home").sizes("archive")] == [f"archive/{ROW.file}"]
+        assert [*server.bucket("home").list("archive")] == [f"archive/{ROW.file}"]
 
 
 def test_no_message_has_a_credential(

@@ -64,7 +64,7 @@ def test_a_home_without_a_bucket_has_its_folder(tmp_path: Path) -> None:
 def test_a_bucket_needs_a_database_of_a_server(tmp_path: Path, bucket: Bucket) -> None:
     with pytest.raises(ConfigurationError, match="metadata_url names no PostgreSQL database"):
         opened(tmp_path, files=bucket.url)
-    assert bucket.sizes("") == {}
+    assert bucket.list() == {}
 
 
 def test_files_of_the_home_itself_are_never_taken_for_copies(
@@ -80,6 +80,8 @@ def test_files_of_the_home_itself_are_never_taken_for_copies(
     opened(tmp_path / "home", **named)
     own.touch()
     opened(tmp_path / "home", **named)
+    assert not own.exists()  # a copy of what is not in the bucket
+    own.touch()
     with pytest.raises(ConfigurationError, match="copies from"):
         opened(tmp_path / "home", **named | {"files": f"{bucket.url}/other"})
 

@@ -35,18 +35,19 @@ def test_what_was_put_is_there_until_it_is_deleted(kept: Kept, content: bytes) -
     store, root = kept
     file = root / "archive" / "a b=ü.zst"
     assert not store.get(file).exists()
-    assert store.sizes(root / "archive", "*.zst") == {}
+    assert store.list(root / "archive", "*.zst") == {}
     store.put(part(root, content), file)
     assert [each.name for each in file.parent.iterdir()] == [file.name]
     assert store.get(file).read_bytes() == content
-    assert store.sizes(root / "archive", "*.zst") == {file: len(content)}
+    assert store.list(root / "archive", "*.zst").keys() == {file}
+    assert store.list(root / "archive", "*.zst")[file].bytes == len(content)
     store.put(part(root, b"other"), file)
     assert store.get(file).read_bytes() == b"other"
-    assert store.sizes(root / "archive", "*.zst") == {file: 5}
+    assert [each.bytes for each in store.list(root / "archive", "*.zst").values()] == [5]
     store.delete(file)
     store.delete(file)
     assert not store.get(file).exists()
-    assert store.sizes(root / "archive", "*.zst") == {}
+    assert store.list(root / "archive", "*.zst") == {}
 
 
 def test_only_what_matches_in_a_folder_is_listed(kept: Kept) -> None:
@@ -57,8 +58,8 @@ def test_only_what_matches_in_a_folder_is_listed(kept: Kept) -> None:
             file = root / name
         file.parent.mkdir(parents=True, exist_ok=True)
         store.put(part(root, b"1"), file)
-    assert [*store.sizes(root / "archive", "*/*/*.zst")] == [root / "archive/a/b/x.zst"]
-    assert store.sizes(root / "nothing", "*") == {}
+    assert [*store.list(root / "archive", "*/*/*.zst")] == [root / "archive/a/b/x.zst"]
+    assert store.list(root / "nothing", "*") == {}
 
 
 def test_a_part_that_is_not_there_replaces_nothing(kept: Kept) -> None:

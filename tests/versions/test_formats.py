@@ -58,7 +58,7 @@ def test_versions_of_a_newer_format_are_refused_and_kept(
         newer.setattr(formats, "STEPS", (*formats.STEPS, widen))
         read(published, Reading(usage(*range(1, 12))))
         build(published)
-    version_scans._loaded_scans.cache_clear()  # another process
+    version_scans._read_file.cache_clear()  # another process
     *_older, version = published.warehouse.versions()
     before = version.path.read_bytes()
     for make in (build, rebuild):
@@ -69,4 +69,4 @@ def test_versions_of_a_newer_format_are_refused_and_kept(
     assert build(published).is_new
     assert len(published.keys()) == 11
     assert version.path.read_bytes() == before
-    assert version not in readable_versions(published.warehouse)
+    assert version not in readable_versions(published)

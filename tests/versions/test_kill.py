@@ -2,6 +2,7 @@
 
 `python -m tests.versions.test_kill HOME WORK` makes HOME-1, HOME-2, … until the work meets fewer
 than k steps, and prints that k. It forks from a process without threads, so each copy costs little.
+With a bucket (`URL ENDPOINT`), each copy has its own objects; each change of one is a step, too.
 """
 
 import os
@@ -9,13 +10,14 @@ import shutil
 import signal
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
-from itertools import count
+from itertools import count, cycle
 from pathlib import Path
 from subprocess import run
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import duckdb
@@ -29,24 +31,31 @@ from pipelines.app.checkup import run_checks
 from pipelines.app.maintenance import rollback, verify_files
 from pipelines.app.nightly import build_with_books, rebuild_with_books
 from pipelines.core.errors import PartnerSyncError
+from pipelines.files.bucket import Bucket
+from pipelines.files.cached import CachedStore
 from pipelines.finance.books import make_books, why_outdated
 from pipelines.finance.close import close_month, list_closes
 from pipelines.finance.reconciled import open_books as open_published_books
 from pipelines.metadata.decisions import break_decisions
 from pipelines.versions.prune import prune
 from pipelines.warehouse.books import BooksFolder
+from tests.on_bucket import copy_of, downloaded, elsewhere, moved, on_copy, reopened
 from tests.reconcile.books import FIRST, bill, decide, line, partners, publish, used
 from tests.versions.homes import DAY, Reading, Stores, read, usage
 from tests.versions.named import OTHERS, WITH_NAME, erase, files_with, roll_back
 
+pytest_plugins = ["tests.bucket"]
+
 LOADED_ONCE = (pd, pytz, pyarrow.json)  # DuckDB imports them; not in each of the forks
-STEPS = ("fsync", "rename", "replace", "symlink", "unlink")
+STEPS = [(os, name) for name in ("fsync", "rename", "replace", "symlink", "unlink")]
+# With a bucket: what changes objects, and what the next command finds here.
+BUCKET_STEPS = [(Bucket, "upload"), (Bucket, "write"), (Bucket, "delete"), (os, "rename")]
 FURTHER = usage(*range(1, 12), amount="2.20")
 HAS_USAGE = "SELECT 1 FROM meta.columns WHERE table_name = 'usage' AND column_name = 'amount'"
 HISTORY = "SELECT _key, amount, _valid_from, _valid_to FROM history.usage ORDER BY ALL"
 
 
-def kill_at(k: int) -> None:
+def kill_at(k: int, steps: Sequence[tuple[Any, str]] = STEPS) -> None:
     """Let this process kill itself before its k-th durable step, or commit of a change."""
     left = k
 
@@ -63,8 +72,8 @@ def kill_at(k: int) -> None:
 
         return call
 
-    for name in STEPS:
-        setattr(os, name, wrapped(getattr(os, name)))
+    for place, name in steps:
+        setattr(place, name, wrapped(getattr(place, name)))
 
     def commit(connection: Connection) -> None:
         raw = connection.connection.driver_connection
@@ -98,7 +107,7 @@ def read_name(stores: Stores) -> None:
 
 def erase_again(killed: Stores) -> None:
     found = {each.check.code for each in run_checks(killed) if each.findings}
-    left = files_with(killed.home.root)
+    left = kept_with_name(killed)
     assert "erasure_unfinished" in found or len(left) in {0, 2}  # it is done, or never began
     if "erasure_unfinished" in found or left:
         erase(killed)
@@ -175,14 +184,18 @@ WORK = {
 }
 
 
-def kill_work(home: Path, work: str) -> int:
+def kill_work(home: Path, work: str, bucket: Bucket | None) -> int:
     """Kill the work at every step, in a copy of the home each; return where none was left."""
     for k in count(1):
         copy = shutil.copytree(home, home.with_name(f"{home.name}-{k}"), symlinks=True)
         child = os.fork()
         if child == 0:
             stores = Stores.open(copy)
-            kill_at(k)
+            if bucket is None:
+                kill_at(k)
+            else:
+                stores = on_copy(stores, bucket, k)
+                kill_at(k, BUCKET_STEPS)
             WORK[work].work(stores)
             os._exit(0)
         if not os.WIFSIGNALED(os.waitpid(child, 0)[1]):
@@ -195,11 +208,38 @@ def kill_work(home: Path, work: str) -> int:
 def test_what_is_killed_at_any_durable_step_is_done_by_the_next_command(
     name: str, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    work, expected = WORK[name], None
-    stores: Stores = request.getfixturevalue(work.home)
-    work.prepare(stores)
+    stores: Stores = request.getfixturevalue(WORK[name].home)
+    WORK[name].prepare(stores)
     seen = [stores.keys()]
-    for killed in killed_homes(stores, name, capsys):
+    homes = (killed for _k, killed in killed_homes(stores, name, capsys))
+    check_killed(WORK[name], seen, homes)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", WORK)
+def test_so_it_is_with_a_bucket_on_the_same_machine_and_on_another(
+    name: str, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bucket: Bucket = request.getfixturevalue("bucket")
+    stores: Stores = request.getfixturevalue(WORK[name].home)
+    WORK[name].prepare(stores)
+    stores = moved(stores, bucket)
+    seen = [stores.keys()]
+    # In turn, the next command is on the same machine, and on one without any copy.
+    machines = cycle([reopened, elsewhere])
+    homes = (
+        open_next(killed, copy_of(bucket, k))
+        for open_next, (k, killed) in zip(
+            machines, killed_homes(stores, name, capsys, bucket), strict=False
+        )
+    )
+    check_killed(WORK[name], seen, homes)
+
+
+def check_killed(work: Work, seen: list[list[str]], homes: Iterator[Stores]) -> None:
+    """Check homes, first of all one in which the work was not killed; it may show what is seen."""
+    expected = None
+    for killed in homes:
         seen += [] if expected else [killed.keys()]  # of the one that was not killed
         assert killed.keys() in seen
         require_named(killed)
@@ -210,18 +250,30 @@ def test_what_is_killed_at_any_durable_step_is_done_by_the_next_command(
         assert verify_files(killed)["damaged"] == []
         numbers = {version.number for version in killed.warehouse.versions()}
         assert {n for n, status in killed.versions().items() if status != "deleted"} == numbers
-        assert len([*killed.home.versions.iterdir()]) == len(numbers)
+        assert {file.name for file in killed.home.versions.iterdir()} <= {
+            version.path.name for version in killed.warehouse.versions()
+        }
         require_books(killed)
 
 
 def state(stores: Stores) -> tuple[Any, ...]:
     """Return what is the same whether something was killed or not."""
     loads = stores.rows("SELECT scan_id, rows FROM meta.loads ORDER BY ALL")
-    files = sorted(file.name for file in stores.archive.folder.glob("*/*/*"))
-    named = files_with(stores.home.root)
+    files = sorted(file.name for file in stores.archive.store.list(stores.archive.folder, "*/*/*"))
+    named = kept_with_name(stores)
     has_usage = bool(stores.rows(HAS_USAGE))
     history = stores.rows(HISTORY) if has_usage else []
     return history, loads, stores.statuses(), files, len(named), breaks(stores)
+
+
+def kept_with_name(stores: Stores) -> list[str]:
+    """Return the files, or objects, that contain the name."""
+    found = set(files_with(stores.home.root))
+    store = stores.warehouse.store
+    if isinstance(store, CachedStore):
+        with TemporaryDirectory(dir=stores.home.root.parent) as folder:
+            found.update(files_with(downloaded(store._bucket, Path(folder))))
+    return sorted(found)
 
 
 def breaks(stores: Stores) -> list[tuple[Any, ...]]:
@@ -251,14 +303,18 @@ def require_books(stores: Stores) -> None:
     assert not why_outdated(stores)
     of_each = Counter(each.version for each in folder.every())
     assert {*of_each.values()} == {1}
-    assert len([*stores.home.books.iterdir()]) == of_each.total()
+    assert len([*stores.home.books.iterdir()]) <= of_each.total()
 
 
-def killed_homes(stores: Stores, work: str, capsys: pytest.CaptureFixture[str]) -> Iterator[Stores]:
-    """Yield a home in which the work was not killed, then those in which it was."""
+def killed_homes(
+    stores: Stores, work: str, capsys: pytest.CaptureFixture[str], bucket: Bucket | None = None
+) -> Iterator[tuple[int, Stores]]:
+    """Yield a home in which the work was not killed, then those in which it was at step k."""
     stores.metadata.close()
     home = stores.home.root
     command = [sys.executable, "-m", "tests.versions.test_kill", str(home), work]
+    if bucket is not None:
+        command += [bucket.url, str(bucket.endpoint)]
     found = run(command, capture_output=True, text=True, check=True)
     tried = range(1, int(found.stdout) + 1)
     with capsys.disabled():
@@ -266,9 +322,11 @@ def killed_homes(stores: Stores, work: str, capsys: pytest.CaptureFixture[str]) 
     assert tried.stop > 4
     for k in reversed(tried):
         killed = Stores.open(Path(f"{home}-{k}"))
-        yield killed
+        yield k, killed
         killed.metadata.close()
 
 
 if __name__ == "__main__":
-    sys.stdout.write(str(kill_work(Path(sys.argv[1]), sys.argv[2])))
+    _program, folder, name, *address = sys.argv
+    objects = Bucket(*address[:2]) if address else None  # type: ignore[arg-type]
+    sys.stdout.write(str(kill_work(Path(folder), name, objects)))

@@ -276,7 +276,7 @@ class Home:
             streams = {self.scans[each].about[1] for each in seen}
             query = " UNION ALL ".join(ROWS.format(each) for each in streams)
             assert {*self.stores.rows(query)} == {tuple(row) for row in self.history(seen)}
-            assert version_scans.loaded_scans(self.stores.warehouse, published) == seen
+            assert version_scans.loaded_scans(self.stores, published) == seen
 
 
 def script(seed: int, steps: int = 60) -> list[tuple[str, int]]:

@@ -16,8 +16,9 @@ import duckdb
 
 from pipelines.core import stop
 from pipelines.core.errors import StorageFailed
-from pipelines.core.files import durable_rename, private_folder, remove, sync_file
+from pipelines.core.files import private_folder, remove, sync_file
 from pipelines.core.text import printable, quote_text
+from pipelines.files.store import FileStore
 from pipelines.finance.closing.verify import PREPARE, ROLLFORWARD, read_sums
 from pipelines.finance.reconcile.close_copy import (
     FORMAT,
@@ -119,7 +120,9 @@ class Basis:
     erased: Sequence[str]
 
 
-def write_copy(db: duckdb.DuckDBPyConnection, close: Close, folder: Path, basis: Basis) -> str:
+def write_copy(
+    db: duckdb.DuckDBPyConnection, close: Close, folder: Path, basis: Basis, store: FileStore
+) -> str:
     """Copy a month of open books into a new folder; return the manifest's SHA-256.
 
     The folder is whole or not there. The books have no names of partners afterwards. Raises
@@ -136,7 +139,7 @@ def write_copy(db: duckdb.DuckDBPyConnection, close: Close, folder: Path, basis:
             file.chmod(SIGNED_FILE)
             sync_file(file)
         sync_file(part)
-        durable_rename(part, folder)
+        store.put_folder(part, folder, MANIFEST)
         # The folders of the month and of all closes may be new, so their own entries are synced.
         for parent in folder.parents[1:3]:
             sync_file(parent)
