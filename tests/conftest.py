@@ -21,7 +21,7 @@ POSTGRESQL = (
 )
 BUCKET = [
     FOLDER / "files" / f"test_{name}.py"
-    for name in ("archive", "configuration", "open_store", "pull", "versions")
+    for name in ("archive", "configuration", "open_store", "pull", "stopped", "versions")
 ]
 LONG = (
     FOLDER / "sandbox",

@@ -67,6 +67,10 @@ class BucketServer:
     def endpoint(self) -> str:
         return f"http://127.0.0.1:{self.ports['s3.port']}"
 
+    @property
+    def is_running(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
     def start(self) -> None:
         program = Path(sys.executable).with_name("weed")
         ports = [f"-{name}={port}" for name, port in self.ports.items()]
