@@ -7,7 +7,7 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
-from pipelines.archive.scan_file import Archive
+from pipelines.archive.archive import Archive
 from pipelines.files.bucket import Bucket
 from pipelines.files.cached import KEPT, MARK, CachedStore
 from pipelines.files.pointer import LINKS

@@ -22,8 +22,9 @@ from pipelines.app.results import OnProgress, ReadRequest, StreamResult
 from pipelines.app.resume import resume_scan
 from pipelines.app.session import AppSession
 from pipelines.app.skipped import look_again
+from pipelines.archive.archive import scan_row
 from pipelines.archive.lines import ScanHeader
-from pipelines.archive.scan_file import SealedScan, scan_row
+from pipelines.archive.scan_file import SealedScan
 from pipelines.config.settings import Stream
 from pipelines.core.errors import PartnerSyncError
 from pipelines.core.loop import in_thread

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import duckdb
 from sqlalchemy import select
 
-from pipelines.archive.scan_file import Archive, open_path
+from pipelines.archive.archive import Archive
+from pipelines.archive.scan_file import open_path
 from pipelines.config.home import Home
 from pipelines.config.settings import load_settings
 from pipelines.core.clock import Clock

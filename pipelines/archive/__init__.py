@@ -2,6 +2,6 @@
 
 Not here: when a scan is read (extract) or which are loaded (versions).
 
-`scan_file.py` has the files, `lines.py` the format of a line, `records.py` cuts the records out of
-an answer, `envelope.py` reads what is around them.
+`archive.py` has the folder of all files, `scan_file.py` one file, `lines.py` the format of a line.
+`records.py` cuts the records out of an answer, `envelope.py` reads what is around them.
 """

@@ -2,31 +2,27 @@
 
 A scan file is JSON Lines (`zstdcat FILE | jq`): the header, one line for each exchange, the seal.
 Every `path` here is that of the sealed file; while it is read, the file's name ends in `.open`.
-The archive is a folder of them: `<connection>/<stream>/<scan_id>.jsonl.zst`.
 
-Here: files, from their first line to their deletion. Not here: what is in a line (`lines.py`), and
-which scans there should be (`pipelines/metadata`).
+Here: one file, from its first line to its seal. Not here: what is in a line (`lines.py`), and the
+folder of all files (`archive.py`).
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
-from typing import Final, Self
+from typing import Self
 
 from msgspec.structs import replace
 
 from pipelines.archive import lines
 from pipelines.archive.lines import Exchange, Frame, ScanHeader, Seal
 from pipelines.core.errors import ArchiveDamaged, NewerFormat
-from pipelines.core.files import durable_rename, private_folder, storing, write_durably
+from pipelines.core.files import durable_rename, storing, write_durably
 from pipelines.core.proof import Completeness
 from pipelines.files.store import IN_FOLDER, FileStore
-from pipelines.metadata.tables import Scan
-
-SEALED: Final = "*/*/*.jsonl.zst"
 
 
 def open_path(path: Path) -> Path:
@@ -35,7 +31,7 @@ def open_path(path: Path) -> Path:
 
 
 @contextmanager
-def _damage_named(path: Path) -> Iterator[None]:
+def damage_named(path: Path) -> Iterator[None]:
     """Raise ArchiveDamaged for bytes that are not what was written, or cannot be read."""
     try:
         yield
@@ -52,7 +48,7 @@ def _damage_named(path: Path) -> Iterator[None]:
 
 def _exchanges(file: Path, sha256: str) -> Iterator[Exchange]:
     """Read exchanges, up to the frame with this digest, which must be there."""
-    with _damage_named(file), file.open("rb") as source:
+    with damage_named(file), file.open("rb") as source:
         for frame in lines.read_frames(source):
             line = frame.line()
             if isinstance(line, Exchange):
@@ -120,7 +116,7 @@ class OpenScan:
         Raises ArchiveDamaged if the file is missing, or damaged before its end, and NewerFormat.
         """
         file = open_path(path)
-        with _damage_named(file):
+        with damage_named(file):
             # The process was killed between the seal and the update of the scan's row.
             if path.exists():
                 durable_rename(path, file)
@@ -187,7 +183,7 @@ class SealedScan:
 
         Raises ArchiveDamaged, NewerFormat.
         """
-        with _damage_named(path):
+        with damage_named(path):
             header, _, last = _read_ends(path)
             seal = last.line()
             if not isinstance(seal, Seal) or path.stat().st_size != last.end:
@@ -225,107 +221,3 @@ class SealedScan:
         for exchange in self.exchanges():
             if exchange.page in pages:
                 yield exchange
-
-
-def scan_row(header: ScanHeader) -> Scan:
-    """Return the row of a scan that begins; its file is below the archive."""
-    return Scan(
-        scan_id=header.scan_id,
-        run_id=header.run_id,
-        connection=header.connection,
-        stream=header.stream,
-        day=header.day,
-        started_at=header.started_at,
-        file=scan_file(header.connection, header.stream, header.scan_id),
-    )
-
-
-def scan_file(connection: str, stream: str, scan_id: str) -> str:
-    """Return the name of a sealed scan's file below the archive."""
-    return f"{connection}/{stream}/{scan_id}.jsonl.zst"
-
-
-@dataclass(frozen=True)
-class Archive:
-    """Scan files below one folder. Rows of `scans` say which there should be.
-
-    One that is being written is on this machine only. `store` keeps those that are sealed.
-    """
-
-    folder: Path
-    store: FileStore = IN_FOLDER
-
-    def create(self, header: ScanHeader) -> OpenScan:
-        """Start the scan file that a header describes. Raises StorageFailed."""
-        path = self.folder / scan_row(header).file
-        # One by one: parents that are made with a folder would be public.
-        for folder in (self.folder, path.parent.parent, path.parent):
-            private_folder(folder)
-        return OpenScan.create(path, header, self.store)
-
-    def resume(self, scan: Scan) -> OpenScan:
-        """Continue a scan whose row says that it is open. Raises ArchiveDamaged."""
-        return OpenScan.resume(self.folder / scan.file, self.store)
-
-    def has_open(self, scan: Scan) -> bool:
-        """Return whether there is a file of a scan that has not ended, as far as is known here.
-
-        Raises StorageFailed.
-        """
-        path = self.folder / scan.file
-        return open_path(path).exists() or self.store.get(path).exists()
-
-    def is_open_here(self, scan: Scan) -> bool:
-        """Return whether the file of a scan is being written on this machine."""
-        return open_path(self.folder / scan.file).exists()
-
-    def open_files(self) -> list[Path]:
-        """Return the files on this machine of scans that were not sealed."""
-        return sorted(self.folder.glob(f"{SEALED}.open"))
-
-    def open_sealed(self, scan: Scan) -> SealedScan:
-        """Open a sealed scan.
-
-        Raises ArchiveDamaged, for a missing or another scan's file too, NewerFormat, StorageFailed.
-        """
-        path = self.store.get(self.folder / scan.file)
-        try:
-            return self._open_own(path, scan)
-        except ArchiveDamaged:
-            if not self.store.get_again(path):
-                raise
-        return self._open_own(path, scan)
-
-    def file(self, connection: str, stream: str, scan_id: str) -> Path:
-        """Return the path of a sealed scan's file, which may not exist. Raises StorageFailed."""
-        return self.store.get(self.folder / scan_file(connection, stream, scan_id))
-
-    def erase(self, scan: Scan, is_erased: Callable[[bytes], bool]) -> None:
-        """Replace records of a sealed scan by null. Raises ArchiveDamaged, StorageFailed."""
-        self.open_sealed(scan).erase(is_erased, self.store)
-
-    def delete(self, scans: Iterable[Scan]) -> None:
-        """Delete the files of scans that are not read now. Raises StorageFailed."""
-        for scan in scans:
-            path = self.folder / scan.file
-            with storing(path):
-                self.store.delete(path)
-                open_path(path).unlink(missing_ok=True)
-
-    def connections(self) -> set[str]:
-        """Return the connections that sealed or open scan files are of. Raises StorageFailed."""
-        files = [*self.folder.glob("*/*/*"), *self.store.list(self.folder, SEALED)]
-        return {file.relative_to(self.folder).parts[0] for file in files}
-
-    def unknown_files(self, known: Iterable[Scan]) -> list[Path]:
-        """Return the sealed scan files that no row of `scans` names. Raises StorageFailed."""
-        known_files = {self.folder / scan.file for scan in known}
-        return sorted(self.store.list(self.folder, SEALED).keys() - known_files)
-
-    @staticmethod
-    def _open_own(path: Path, scan: Scan) -> SealedScan:
-        sealed = SealedScan.open(path)
-        with _damage_named(path):
-            if scan.sha256 not in {None, sealed.original}:
-                raise ValueError("it is whole, but not the file that was sealed")
-        return sealed

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import duckdb
 
+from pipelines.archive.archive import scan_file
 from pipelines.archive.records import ERASED_RECORD
-from pipelines.archive.scan_file import scan_file
 from pipelines.core.errors import ArchiveDamaged, ConfigurationError
 from pipelines.core.parse import parse_number
 from pipelines.core.text import printable

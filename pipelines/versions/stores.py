@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from pipelines.archive.scan_file import Archive
+from pipelines.archive.archive import Archive
 from pipelines.config.home import Home
 from pipelines.config.settings import Settings, Stream
 from pipelines.core.clock import Clock

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from pipelines.archive.archive import Archive, scan_row
 from pipelines.archive.lines import Exchange
-from pipelines.archive.scan_file import Archive, OpenScan, SealedScan, open_path, scan_row
+from pipelines.archive.scan_file import OpenScan, SealedScan, open_path
 from pipelines.core.errors import ArchiveDamaged, StorageFailed
 from tests.archive.scans import BODIES, EXCHANGES, HEADER, exchange, json_lines, proof, written
 from tests.warehouse.versions import full_disk

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.archive.scan_file import Archive, open_path, scan_row
+from pipelines.archive.archive import Archive, scan_row
+from pipelines.archive.scan_file import open_path
 from pipelines.core.errors import ArchiveDamaged, StorageFailed
 from pipelines.files.bucket import Bucket
 from pipelines.files.cached import CachedStore

@@ -1,4 +1,4 @@
-"""A bucket that is stopped while a sync reads: what is said, and what the next sync goes on with."""
+"""A bucket that is stopped while a sync reads: what is said, and how the next sync goes on."""
 
 import pytest
 

@@ -13,7 +13,7 @@ from msgspec import structs
 
 from pipelines.app.nightly import build_with_books
 from pipelines.app.session import AppSession
-from pipelines.archive.scan_file import Archive, scan_row
+from pipelines.archive.archive import Archive, scan_row
 from pipelines.config.connections import add_connection
 from pipelines.config.home import Home
 from pipelines.config.settings import Settings
