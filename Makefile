@@ -7,6 +7,7 @@ endif
 PYTHON ?= python3
 VENV := $(ROOT)/.venv
 BIN := $(VENV)/bin
+CLUSTER := $(ROOT)/.venv-cluster
 IN := cd $(ROOT) &&
 LOCKED := --quiet --no-deps --require-hashes -r
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
@@ -15,23 +16,26 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE # tests start many programs; each would compile the code again
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-bucket test-slow check dev bench fuzz format lock
+.PHONY: help demo test test-all test-bucket rehearsal test-slow check dev bench fuzz format lock
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(ROOT)/Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
+$(VENV)/.installed: $(ROOT)/requirements.lock
+$(CLUSTER)/.installed: $(ROOT)/requirements-rehearsal.lock
+
 # A stamp instead of the folder: an interrupted installation starts again.
 # uv needs a quarter of pip's time. It does not read pip's configuration; then pip does it all.
-$(VENV)/.installed: $(ROOT)/requirements.lock
-	@echo "installing $(notdir $<) into $(notdir $(VENV)), once"
-	@rm -rf "$(VENV)"
+$(VENV)/.installed $(CLUSTER)/.installed:
+	@echo "installing $(notdir $<) into $(notdir $(@D)), once"
+	@rm -rf "$(@D)"
 	@$(PYTHON) -c 'import sys; sys.exit("partner-sync needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
-	@$(PYTHON) -m venv $(VENV)
-	@awk '/^[^ #]/ { uv = /^uv==/ } uv' $< > $(VENV)/uv.lock
-	@{ $(BIN)/python -m pip install $(LOCKED) $(VENV)/uv.lock && \
-	   $(BIN)/uv pip install --python $(BIN)/python $(LOCKED) $<; } || \
-	   $(BIN)/python -m pip install $(LOCKED) $<
-	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e $(ROOT)
+	@$(PYTHON) -m venv $(@D)
+	@awk '/^[^ #]/ { uv = /^uv==/ } uv' $< > $(@D)/uv.lock
+	@{ $(@D)/bin/python -m pip install $(LOCKED) $(@D)/uv.lock && \
+	   $(@D)/bin/uv pip install --python $(@D)/bin/python $(LOCKED) $<; } || \
+	   $(@D)/bin/python -m pip install $(LOCKED) $<
+	@$(@D)/bin/python -m pip install --quiet --no-deps --no-build-isolation -e $(ROOT)
 	@touch $@
 
 demo: $(VENV)/.installed ## the whole pipeline on the embedded sandbox, in half a minute
@@ -43,10 +47,13 @@ test: $(VENV)/.installed ## the tests (two minutes on two cores)
 test-all: $(VENV)/.installed ## the tests that `make test` leaves out (minutes)
 	-@$(IN) $(BIN)/python -m tests.browser.install
 	@$(IN) $(PYTEST) -n 4 -m long --durations=20 # some of them wait for a limit or a daemon
-	@$(MAKE) -C $(ROOT) test-bucket
+	@$(MAKE) -C $(ROOT) test-bucket rehearsal
 
 test-bucket: $(VENV)/.installed ## the whole job with files in a bucket, on an S3 server and PostgreSQL
 	@$(IN) HOMES=bucket $(PYTEST) tests/end_to_end -m "not slow"
+
+rehearsal: $(CLUSTER)/.installed ## two workers on this machine, one is killed (minutes)
+	@$(IN) $(CLUSTER)/bin/python -m pytest -m cluster tests/cluster
 
 test-slow: $(VENV)/.installed ## the slowest tests; then 300 changes that a test should notice (hours)
 	@$(IN) $(PYTEST) -m slow
@@ -72,7 +79,14 @@ format: $(VENV)/.installed ## let ruff correct what it can
 	$(IN) $(BIN)/ruff format .
 	$(IN) $(BIN)/ruff check --fix .
 
-lock: $(VENV)/.installed ## resolve requirements.lock again (needs the package registry)
-	$(IN) echo duckdb==1.5.5 | $(BIN)/uv pip compile --quiet --universal --generate-hashes \
-		--no-emit-index-url --custom-compile-command "make lock" --group dev --constraint - \
-		pyproject.toml -o requirements.lock
+# Three: what `make demo` and `make test` need; what the image in deploy/ has; the rehearsal. Each
+# begins with the versions of the one before. dagster-celery names an exact version of dagster.
+RESOLVE := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url \
+	--custom-compile-command "make lock" --constraint - pyproject.toml
+lock: $(VENV)/.installed ## resolve the three lock files again (needs the package registry)
+	$(IN) echo duckdb==1.5.5 | $(RESOLVE) --group dev -o requirements.lock
+	$(IN) cp requirements.lock requirements-cluster.lock
+	$(IN) echo duckdb==1.5.5 | $(RESOLVE) --extra cluster -o requirements-cluster.lock
+	$(IN) cp requirements-cluster.lock requirements-rehearsal.lock
+	$(IN) echo duckdb==1.5.5 | $(RESOLVE) --extra cluster --group dev --group rehearsal \
+		-o requirements-rehearsal.lock

@@ -13,6 +13,7 @@ MEMORY = Path("/dev/shm")  # noqa: S108 - pytest makes a folder there that only 
 ROOM = 4 * 10**9  # bytes: more than all homes of a run
 FOLDER = Path(__file__).parent
 BROWSER = FOLDER / "browser"
+CLUSTER = FOLDER / "cluster"
 POSTGRESQL = (
     FOLDER / "metadata/test_postgresql.py",
     FOLDER / "metadata/test_server_session.py",
@@ -48,6 +49,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Do not import what `make test` leaves out, nor tests that need a browser without one."""
+    if collection_path == CLUSTER:
+        return None if config.option.markexpr == "cluster" else True
     is_left_out = collection_path in LONG and config.option.markexpr.startswith("not long")
     return True if is_left_out or (collection_path == BROWSER and not find_chromium()) else None
 
@@ -68,3 +71,5 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if any(item.path.is_relative_to(folder) for folder in LONG):
             item.add_marker(pytest.mark.long)
+        if item.path.is_relative_to(CLUSTER):
+            item.add_marker(pytest.mark.cluster)
