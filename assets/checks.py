@@ -9,7 +9,7 @@ from collections.abc import Set as AbstractSet
 
 import dagster as dg
 
-from assets.keys import PUBLISHED, reconciliation_key, table_key
+from assets.names import Names
 from pipelines.checks.catalogue import CHECKS, CheckResult, State
 from pipelines.checks.published import Published
 from pipelines.config.settings import Settings
@@ -19,11 +19,10 @@ from pipelines.finance.reports.alerts import Alerts, OpenBreaks
 
 # Lines of a description: a check of each list can find something in hundreds of connections.
 MOST_SHOWN = 20
-BREAKS = reconciliation_key("breaks")
 SHOW_BREAKS = "partner-sync breaks --rule {rule}"
 
 
-def check_specs(settings: Settings) -> Iterator[dg.AssetCheckSpec]:
+def check_specs(names: Names, settings: Settings) -> Iterator[dg.AssetCheckSpec]:
     """Yield what Dagster shows of each check before it is evaluated."""
     for check in CHECKS:
         streams = settings.streams if check.scope == "list" else [""]
@@ -31,21 +30,25 @@ def check_specs(settings: Settings) -> Iterator[dg.AssetCheckSpec]:
             remedy = check.remedy.format(connection="CONNECTION", stream=stream)
             yield dg.AssetCheckSpec(
                 check.code,
-                asset=_asset(stream),
+                asset=_asset(names, stream),
                 description=f"{check.question}\n\nIf it fails: {remedy}",
             )
     for rule in RULES:
         statement = read_statement(rule)
         description = f"{statement.question}\n\nIf it fails: {SHOW_BREAKS.format(rule=rule)}"
-        yield dg.AssetCheckSpec(rule, asset=BREAKS, description=description)
+        breaks = names.reconciliation("breaks")
+        yield dg.AssetCheckSpec(rule, asset=breaks, description=description)
 
 
-def _asset(stream: str) -> dg.AssetKey:
-    return table_key(stream) if stream else PUBLISHED
+def _asset(names: Names, stream: str) -> dg.AssetKey:
+    return names.table(stream) if stream else names.published
 
 
 def check_results(
-    keys: AbstractSet[dg.AssetCheckKey], results: Sequence[CheckResult], published: Published
+    names: Names,
+    keys: AbstractSet[dg.AssetCheckKey],
+    results: Sequence[CheckResult],
+    published: Published,
 ) -> Iterator[dg.AssetCheckResult]:
     """Yield one result for each selected check: it passes only if it passes for each connection.
 
@@ -53,13 +56,13 @@ def check_results(
     """
     results_of = defaultdict[dg.AssetCheckKey, list[CheckResult]](list)
     for result in results:
-        key = dg.AssetCheckKey(_asset(result.about.stream), result.check.code)
+        key = dg.AssetCheckKey(_asset(names, result.about.stream), result.check.code)
         results_of[key].append(result)
     for key in sorted(keys):
         if key in results_of:
             yield _combine(key, results_of[key])
-        elif key.asset_key == BREAKS:
-            yield _rule_result(key.name, published.alerts)
+        elif key.asset_key == names.reconciliation("breaks"):
+            yield _rule_result(key, published.alerts)
 
 
 def _combine(key: dg.AssetCheckKey, results: list[CheckResult]) -> dg.AssetCheckResult:
@@ -84,13 +87,14 @@ def _combine(key: dg.AssetCheckKey, results: list[CheckResult]) -> dg.AssetCheck
     )
 
 
-def _rule_result(rule: str, alerts: Alerts | None) -> dg.AssetCheckResult:
+def _rule_result(key: dg.AssetCheckKey, alerts: Alerts | None) -> dg.AssetCheckResult:
     """Return whether a rule has no open break; it fails where that is not known.
 
     It is not where a record cannot be read, or where there are no books (`alerts` None).
     """
+    rule = key.name
     if alerts is None:
-        return _rule_failed(rule, ["Not known. The published version is not reconciled."], {})
+        return _rule_failed(key, ["Not known. The published version is not reconciled."], {})
     metadata = dict[str, int]()
     problems = list[str]()
     reason = alerts.not_evaluated.get(rule)
@@ -103,9 +107,9 @@ def _rule_result(rule: str, alerts: Alerts | None) -> dg.AssetCheckResult:
         problems.append(f"Not known. {reason}")
     notes = [note.message for note in alerts.notes if note.subject == rule]
     if problems:
-        return _rule_failed(rule, [*problems, *notes], metadata)
+        return _rule_failed(key, [*problems, *notes], metadata)
     return dg.AssetCheckResult(
-        asset_key=BREAKS,
+        asset_key=key.asset_key,
         check_name=rule,
         passed=True,
         severity=dg.AssetCheckSeverity.WARN,
@@ -114,13 +118,15 @@ def _rule_result(rule: str, alerts: Alerts | None) -> dg.AssetCheckResult:
     )
 
 
-def _rule_failed(rule: str, lines: list[str], metadata: dict[str, int]) -> dg.AssetCheckResult:
+def _rule_failed(
+    key: dg.AssetCheckKey, lines: list[str], metadata: dict[str, int]
+) -> dg.AssetCheckResult:
     return dg.AssetCheckResult(
-        asset_key=BREAKS,
-        check_name=rule,
+        asset_key=key.asset_key,
+        check_name=key.name,
         passed=False,
         severity=dg.AssetCheckSeverity.WARN,
-        description="\n".join([*lines, SHOW_BREAKS.format(rule=rule)]),
+        description="\n".join([*lines, SHOW_BREAKS.format(rule=key.name)]),
         metadata=metadata,
     )
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import dagster as dg
 
-from assets.keys import register_connections
+from assets.names import Names, register_connections
 from pipelines.app.demo import running_sandbox
 from pipelines.config.home import Home
 from pipelines.config.settings import load_settings
@@ -70,7 +70,7 @@ def prepare_instance(home: Home) -> None:
     home.dagster.mkdir(exist_ok=True)
     shutil.copyfile(CHECKOUT / "assets" / "dagster.yaml", home.dagster / "dagster.yaml")
     with dg.DagsterInstance.from_config(str(home.dagster)) as instance:
-        register_connections(instance, load_settings(home))
+        register_connections(instance, Names(), load_settings(home))
 
 
 def dagster_command(port: str) -> list[str]:

@@ -11,8 +11,8 @@ from typing import Any
 
 import dagster as dg
 
-from assets.keys import SERVICE, connection_days, partition_key, raw_key
-from assets.resources import HomeResource, failure
+from assets.names import Names, connection_days, partition_key
+from assets.resources import failure, home_in
 from pipelines.app.days import lists_of_day
 from pipelines.app.results import LoggedProgress, ReadRequest
 from pipelines.app.session import AppSession
@@ -26,20 +26,20 @@ RANGE_START_TAG = "dagster/asset_partition_range_start"
 RANGE_END_TAG = "dagster/asset_partition_range_end"
 
 
-def raw_assets(settings: Settings) -> dg.AssetsDefinition:
+def raw_assets(names: Names, settings: Settings) -> dg.AssetsDefinition:
     """Return the step that reads or shows the selected streams of all its partitions."""
 
     @dg.multi_asset(
-        name="read",
-        specs=[_spec(stream) for stream in settings.streams.values()],
+        name=names.of("read"),
+        specs=[_spec(names, stream) for stream in settings.streams.values()],
         can_subset=True,
-        partitions_def=connection_days(settings),
+        partitions_def=connection_days(names, settings),
         backfill_policy=dg.BackfillPolicy.single_run(),
+        required_resource_keys={names.resource},
+        pool=names.resource,
     )
-    def read(
-        context: dg.AssetExecutionContext, home: HomeResource
-    ) -> Iterator[dg.MaterializeResult[None]]:
-        with home.session() as session:
+    def read(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult[None]]:
+        with home_in(context, names).session() as session:
             days = _connections_by_day(_partition_keys(context))
             missing = list[str]()
             for day, connections in sorted(days.items()):
@@ -52,12 +52,12 @@ def raw_assets(settings: Settings) -> dg.AssetsDefinition:
     return read
 
 
-def _spec(stream: Stream) -> dg.AssetSpec:
+def _spec(names: Names, stream: Stream) -> dg.AssetSpec:
     return dg.AssetSpec(
-        raw_key(stream.name),
-        deps=[SERVICE],
+        names.raw(stream.name),
+        deps=[names.service],
         description=f"Scans of `GET {stream.path}`: every request and answer, and the proof.",
-        group_name="raw",
+        group_name=names.group("raw"),
         kinds={"http", "file"},
         tags={"surface": stream.surface},
         skippable=True,  # its partitions are logged one by one
@@ -80,12 +80,13 @@ def _read_day(
 
     The connections are read at the same time.
     """
-    streams = tuple(sorted(asset.path[-1] for asset in context.selected_asset_keys))
+    keys = {key.path[-1]: key for key in context.selected_asset_keys}
+    streams = tuple(sorted(keys))
     requests = [read_request(name, streams, context.run.tags) for name in connections]
     for result in lists_of_day(session, day, requests, LoggedProgress()):
         if result.scan:
             source = "archive" if result.source == "archive" else "service"
-            _materialize(context, result.scan, source)
+            _materialize(context, keys[result.stream], result.scan, source)
         reason = result.why_missing(day)
         if reason:
             yield f"{result.connection}/{result.stream} {day}: {reason}"
@@ -121,7 +122,9 @@ def read_request(connection: str, streams: tuple[str, ...], tags: Mapping[str, s
     return ReadRequest(connection, streams, trigger)
 
 
-def _materialize(context: dg.AssetExecutionContext, scan: SealedScan, source: str) -> None:
+def _materialize(
+    context: dg.AssetExecutionContext, key: dg.AssetKey, scan: SealedScan, source: str
+) -> None:
     """Materialize the partition of a scan, with its proof.
 
     A MaterializeResult would stand for every partition of the run, also those without a scan.
@@ -141,6 +144,4 @@ def _materialize(context: dg.AssetExecutionContext, scan: SealedScan, source: st
         "read_at": dg.MetadataValue.timestamp(proof.ended_at),
     }
     context.log.info("%s: %s", partition, metadata["proof"])
-    context.log_event(
-        dg.AssetMaterialization(raw_key(header.stream), "", metadata, partition=partition)
-    )
+    context.log_event(dg.AssetMaterialization(key, "", metadata, partition=partition))

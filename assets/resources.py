@@ -5,9 +5,11 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 
+from assets.names import Names
 from pipelines.app.session import AppSession, open_session
 from pipelines.config.home import Home
 from pipelines.core import stop
@@ -17,11 +19,13 @@ STOPPED = (
     "The run was stopped. Analysts see the version that was published last. What was read is kept: "
     "launch the run again within 24 hours to resume."
 )
-PROCESS_TAG = ".partner-sync/process"  # of a run: its id, and the process that works on it
+# Tags of a run: its home, and its id with the process that works on it.
+HOME_TAG = ".partner-sync/home"
+PROCESS_TAG = ".partner-sync/process"
 
 
 class HomeResource(dg.ConfigurableResource[None]):
-    """Opens the home of this deployment."""
+    """Opens a home of this deployment."""
 
     path: str
 
@@ -33,7 +37,7 @@ class HomeResource(dg.ConfigurableResource[None]):
         # Where the home cannot be opened, the step says why.
         with suppress(dg.Failure), self.session() as session:
             process = f"{run.run_id} {session.metadata.this_process()}"
-            context.instance.add_run_tags(run.run_id, {PROCESS_TAG: process})
+            context.instance.add_run_tags(run.run_id, {HOME_TAG: self.path, PROCESS_TAG: process})
 
     @contextmanager
     def session(self) -> Iterator[AppSession]:
@@ -54,6 +58,12 @@ class HomeResource(dg.ConfigurableResource[None]):
         except KeyboardInterrupt:
             # Dagster shows all frames; those of asyncio say nothing.
             raise KeyboardInterrupt(STOPPED) from None
+
+
+def home_in(context: Any, names: Names) -> HomeResource:
+    """Return the home with these names, in a step or a tick that requires its resource."""
+    home: HomeResource = getattr(context.resources, names.resource)
+    return home
 
 
 def failure(message: str, remedy: str = "") -> dg.Failure:

@@ -1,4 +1,4 @@
-"""Sensors: publishing after reads, new connections, findings that change, killed runs."""
+"""Sensors of a home: publishing after reads, new connections, findings that change, killed runs."""
 
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -7,8 +7,8 @@ from hashlib import sha256
 import dagster as dg
 
 from assets.automation import CHECKS_JOB, NIGHTLY_SYNC_JOB, PUBLISH_JOB
-from assets.keys import CONNECTIONS, raw_key, register_connections
-from assets.resources import PROCESS_TAG, HomeResource
+from assets.names import Names, register_connections
+from assets.resources import HOME_TAG, PROCESS_TAG, home_in
 from pipelines.app.checkup import findings_of, run_checks
 from pipelines.app.notify import notify_findings
 from pipelines.app.session import AppSession
@@ -21,120 +21,157 @@ FINISHED = [Status.SUCCESS, Status.FAILURE, Status.CANCELED]
 UNFINISHED = [status for status in Status if status not in FINISHED]
 # How far the first evaluation looks back, which has no cursor.
 FIRST_LOOK = timedelta(days=1)
-RAW = raw_key("").path[0]
 KILLED = "The process of this run was killed. A retry resumes it."
 
 
-def reads(run: dg.DagsterRun) -> bool:
-    """Return whether a run materializes `raw/*`: a nightly one, a backfill, or a person's."""
-    keys = run.asset_selection or ()
-    return run.job_name == NIGHTLY_SYNC_JOB or any(key.path[0] == RAW for key in keys)
+def home_sensors(names: Names) -> list[dg.SensorDefinition]:
+    """Return the sensors of a home."""
+    return [
+        _publish_after_reads(names),
+        _connections(names),
+        _findings(names),
+        _killed_runs(names),
+    ]
 
 
-@sensor(
-    job_name=PUBLISH_JOB,
-    minimum_interval_seconds=15,
-    description="Launches `publish` after runs of `raw/*`, when none is queued or running.",
-)
-def publish_after_reads(context: dg.SensorEvaluationContext) -> dg.RunRequest | dg.SkipReason:
-    """Launch one build for all runs that read, however they ended.
-
-    It compares states instead of following single runs, so that a run that was stopped, killed or
-    deleted does not hold back what the others read. A run that takes long publishes what the others
-    have read itself, as `sync` does.
-    """
-    instance = context.instance
-    unfinished = instance.get_runs(dg.RunsFilter(statuses=UNFINISHED))
-    if waiting := sum(map(reads, unfinished)):
-        return dg.SkipReason(f"Runs of raw/* that are queued or running: {waiting}.")
-    latest = _latest_end_of_read(instance, context.cursor)
-    if latest is None:
-        return dg.SkipReason("No run of raw/* has ended since the last `publish`.")
-    context.update_cursor(latest)
-    return dg.RunRequest(run_key=latest)
+def reads(names: Names, run: dg.DagsterRun) -> bool:
+    """Return whether a run reads lists of a home: a nightly one, a backfill, or a person's."""
+    if run.job_name == names.of(NIGHTLY_SYNC_JOB):
+        return True
+    return any(names.is_raw(key) for key in run.asset_selection or ())
 
 
-def _latest_end_of_read(instance: dg.DagsterInstance, cursor: str | None) -> str | None:
+def _publish_after_reads(names: Names) -> dg.SensorDefinition:
+    @sensor(
+        name=names.of("publish_after_reads"),
+        job_name=names.of(PUBLISH_JOB),
+        minimum_interval_seconds=15,
+        description="Launches `publish` after runs of `raw/*`, when none is queued or running.",
+    )
+    def publish_after_reads(context: dg.SensorEvaluationContext) -> dg.RunRequest | dg.SkipReason:
+        """Launch one build for all runs that read, however they ended.
+
+        It compares states instead of following single runs, so that a run that was stopped, killed
+        or deleted does not hold back what the others read. A run that takes long publishes what the
+        others have read itself, as `sync` does.
+        """
+        instance = context.instance
+        unfinished = instance.get_runs(dg.RunsFilter(statuses=UNFINISHED))
+        waiting = [run for run in unfinished if reads(names, run)]
+        if waiting:
+            return dg.SkipReason(f"Runs of raw/* that are queued or running: {len(waiting)}.")
+        latest = _latest_end_of_read(instance, names, context.cursor)
+        if latest is None:
+            return dg.SkipReason("No run of raw/* has ended since the last `publish`.")
+        context.update_cursor(latest)
+        return dg.RunRequest(run_key=latest)
+
+    return publish_after_reads
+
+
+def _latest_end_of_read(
+    instance: dg.DagsterInstance, names: Names, cursor: str | None
+) -> str | None:
     """Return when the last reading run after the cursor ended, as the next cursor."""
     since = datetime.fromisoformat(cursor) if cursor else datetime.now(UTC) - FIRST_LOOK
     ended = instance.get_run_records(dg.RunsFilter(statuses=FINISHED, updated_after=since))
-    times = [record.update_timestamp for record in ended if reads(record.dagster_run)]
+    times = [record.update_timestamp for record in ended if reads(names, record.dagster_run)]
     return max(times).isoformat() if times else None
 
 
-@sensor(minimum_interval_seconds=60, description="Updates the partitions from connections.toml.")
-def connections(context: dg.SensorEvaluationContext, home: HomeResource) -> dg.SkipReason:
-    """Add new connections and remove misspelled ones; a removed one that has scans stays."""
-    instance = context.instance
-    with home.session() as session:
-        settings = session.settings
-        configured = register_connections(instance, settings)
-    unknown = set(instance.get_dynamic_partitions(CONNECTIONS)) - configured.keys()
-    misspelled = set[str]()
-    # Only then: it reads which partitions of every stream are materialized.
-    if unknown:
-        misspelled = unknown - _materialized(instance, settings)
-    for name in misspelled:
-        instance.delete_dynamic_partition(CONNECTIONS, name)
-    removed = ", ".join(sorted(misspelled)) or "none"
-    return dg.SkipReason(f"Connections: {', '.join(configured)}. Removed: {removed}.")
+def _connections(names: Names) -> dg.SensorDefinition:
+    @sensor(
+        name=names.of("connections"),
+        minimum_interval_seconds=60,
+        description="Updates the partitions from connections.toml.",
+        required_resource_keys={names.resource},
+    )
+    def connections(context: dg.SensorEvaluationContext) -> dg.SkipReason:
+        """Add new connections and remove misspelled ones; a removed one that has scans stays."""
+        instance = context.instance
+        with home_in(context, names).session() as session:
+            settings = session.settings
+            configured = register_connections(instance, names, settings)
+        unknown = set(instance.get_dynamic_partitions(names.connections)) - configured.keys()
+        misspelled = set[str]()
+        # Only then: it reads which partitions of every stream are materialized.
+        if unknown:
+            misspelled = unknown - _materialized(instance, names, settings)
+        for name in misspelled:
+            instance.delete_dynamic_partition(names.connections, name)
+        removed = ", ".join(sorted(misspelled)) or "none"
+        return dg.SkipReason(f"Connections: {', '.join(configured)}. Removed: {removed}.")
+
+    return connections
 
 
-def _materialized(instance: dg.DagsterInstance, settings: Settings) -> set[str]:
+def _materialized(instance: dg.DagsterInstance, names: Names, settings: Settings) -> set[str]:
     """Return the connections that any scan was ever shown for."""
-    names = set[str]()
+    connections = set[str]()
     for stream in settings.streams:
-        for key in instance.get_materialized_partitions(raw_key(stream)):
+        for key in instance.get_materialized_partitions(names.raw(stream)):
             connection, _separator, _day = key.partition("|")
-            names.add(connection)
-    return names
+            connections.add(connection)
+    return connections
 
 
-@sensor(
-    job_name=CHECKS_JOB,
-    minimum_interval_seconds=900,
-    description="Evaluates the checks when a list becomes stale or a finding changes.",
-)
-def findings(
-    context: dg.SensorEvaluationContext, home: HomeResource
-) -> dg.RunRequest | dg.SkipReason:
-    """Run the checks when a finding appears or clears; tell people of it (setting `notify`).
+def _findings(names: Names) -> dg.SensorDefinition:
+    @sensor(
+        name=names.of("findings"),
+        job_name=names.of(CHECKS_JOB),
+        minimum_interval_seconds=900,
+        description="Evaluates the checks when a list becomes stale or a finding changes.",
+        required_resource_keys={names.resource},
+    )
+    def findings(context: dg.SensorEvaluationContext) -> dg.RunRequest | dg.SkipReason:
+        """Run the checks when a finding appears or clears; tell people of it (setting `notify`).
 
-    Lists become stale while nothing runs, and decisions on the command line change findings too.
-    """
-    with home.session() as session:
-        open_findings = findings_of(run_checks(session))
-        notify_findings(session)
-    names = [
-        (finding.code, finding.connection, finding.stream, finding.subject)
-        for finding in open_findings
-    ]
-    # By their names: a message has figures that differ each time.
-    digest = sha256(repr(sorted(names)).encode()).hexdigest()
-    if digest == context.cursor:
-        return dg.SkipReason(f"{len(names)} findings, the same as before.")
-    context.update_cursor(digest)
-    return dg.RunRequest()
+        Lists become stale while nothing runs, and decisions on the command line change findings
+        too.
+        """
+        with home_in(context, names).session() as session:
+            open_findings = findings_of(run_checks(session))
+            notify_findings(session)
+        subjects = [
+            (finding.code, finding.connection, finding.stream, finding.subject)
+            for finding in open_findings
+        ]
+        # By their subjects: a message has figures that differ each time.
+        digest = sha256(repr(sorted(subjects)).encode()).hexdigest()
+        if digest == context.cursor:
+            return dg.SkipReason(f"{len(subjects)} findings, the same as before.")
+        context.update_cursor(digest)
+        return dg.RunRequest()
+
+    return findings
 
 
-@sensor(
-    minimum_interval_seconds=60,
-    description="Fails runs whose process was killed, so that they are retried.",
-)
-def killed_runs(context: dg.SensorEvaluationContext, home: HomeResource) -> dg.SkipReason:
-    """Fail the started runs whose process is gone; with SQLite, those of this machine.
+def _killed_runs(names: Names) -> dg.SensorDefinition:
+    @sensor(
+        name=names.of("killed_runs"),
+        minimum_interval_seconds=60,
+        description="Fails runs whose process was killed, so that they are retried.",
+        required_resource_keys={names.resource},
+    )
+    def killed_runs(context: dg.SensorEvaluationContext) -> dg.SkipReason:
+        """Fail the started runs whose process is gone; with SQLite, those of this machine.
 
-    A code server reports its run workers that die. If both are killed, by a restart of the machine
-    for example, nobody does: the run would stay "started" and hold back publishing.
-    """
-    started = context.instance.get_runs(dg.RunsFilter(statuses=[Status.STARTED]))
-    if not started:
-        return dg.SkipReason("No run is started.")
-    with home.session() as session:
-        killed = [run for run in started if _is_killed(session, context.instance, run)]
-    for run in killed:
-        context.instance.report_run_failed(run, KILLED)
-    return dg.SkipReason(f"{len(killed)} of {len(started)} started runs had no process.")
+        A code server reports its run workers that die. If both are killed, by a restart of the
+        machine for example, nobody does: the run would stay "started" and hold back publishing.
+        """
+        home = home_in(context, names)
+        # Its metadata database knows no process of another home.
+        of_home = dg.RunsFilter(statuses=[Status.STARTED], tags={HOME_TAG: home.path})
+        started = context.instance.get_runs(of_home)
+        if not started:
+            return dg.SkipReason("No run is started.")
+        with home.session() as session:
+            killed = [run for run in started if _is_killed(session, context.instance, run)]
+        for run in killed:
+            context.instance.report_run_failed(run, KILLED)
+        return dg.SkipReason(f"{len(killed)} of {len(started)} started runs had no process.")
+
+    return killed_runs
 
 
 def _is_killed(session: AppSession, instance: dg.DagsterInstance, run: dg.DagsterRun) -> bool:

@@ -10,8 +10,8 @@ import dagster as dg
 
 from assets.automation import REBUILD_JOB
 from assets.checks import check_results, check_specs
-from assets.keys import EXPORTS, PUBLISHED, REPORT, raw_key, reconciliation_key, table_key
-from assets.resources import HomeResource, failure
+from assets.names import Names
+from assets.resources import failure, home_in
 from pipelines.app.checkup import current_version, run_checks
 from pipelines.app.export import export_tables
 from pipelines.app.nightly import after_reading, rebuild_with_books
@@ -28,26 +28,28 @@ from pipelines.warehouse.version_files import Version
 Result = dg.MaterializeResult[None] | dg.AssetCheckResult
 
 
-def warehouse_assets(settings: Settings) -> dg.AssetsDefinition:
+def warehouse_assets(names: Names, settings: Settings) -> dg.AssetsDefinition:
     """Return the step that builds and publishes a version from every scan that waits for it."""
 
     @dg.multi_asset(
-        name="publish_step",
-        specs=list(_specs(list(settings.streams))),
-        check_specs=list(check_specs(settings)),
+        name=names.of("publish_step"),
+        specs=list(_specs(names, list(settings.streams))),
+        check_specs=list(check_specs(names, settings)),
         # So that the job `checks` can evaluate the checks without a build.
         can_subset=True,
+        required_resource_keys={names.resource},
+        pool=names.resource,
     )
-    def publish_step(context: dg.AssetExecutionContext, home: HomeResource) -> Iterator[Result]:
+    def publish_step(context: dg.AssetExecutionContext) -> Iterator[Result]:
         assets = list[dg.MaterializeResult[None]]()
         result = None
-        with home.session() as session:
+        with home_in(context, names).session() as session:
             if context.selected_asset_keys:
-                if context.run.job_name == REBUILD_JOB:
+                if context.run.job_name == names.of(REBUILD_JOB):
                     result = after_reading(session, rebuild_with_books)
                 else:
                     result = after_reading(session)
-                assets = list(_asset_results(session, result))
+                assets = list(_asset_results(names, session, result))
                 published = result.published
                 checks = result.checks
             else:
@@ -56,42 +58,46 @@ def warehouse_assets(settings: Settings) -> dg.AssetsDefinition:
         for asset in assets:
             if asset.asset_key in context.selected_asset_keys:
                 yield asset
-        yield from check_results(context.selected_asset_check_keys, checks, published)
+        yield from check_results(names, context.selected_asset_check_keys, checks, published)
         if result is not None:
             raise_problems(result)
 
     return publish_step
 
 
-def _specs(streams: list[str]) -> Iterator[dg.AssetSpec]:
+def _specs(names: Names, streams: list[str]) -> Iterator[dg.AssetSpec]:
     """Yield what a build makes."""
-    tables = [table_key(stream) for stream in streams]
-    reconciliation = [reconciliation_key(table) for table in TABLES]
+    tables = [names.table(stream) for stream in streams]
+    reconciliation = [names.reconciliation(table) for table in TABLES]
     for stream in streams:
         text = f"`current.{stream}` and `history.{stream}` of the published version."
-        yield _spec(table_key(stream), [raw_key(stream)], text, "duckdb", "table")
+        yield _spec(names, names.table(stream), [names.raw(stream)], text, {"duckdb", "table"})
     for table in TABLES:
         text = f"`reconciliation.{table}`: {read_statement(table).question}"
-        yield _spec(reconciliation_key(table), tables, text, "duckdb", "table")
+        yield _spec(names, names.reconciliation(table), tables, text, {"duckdb", "table"})
     text = "The file that analysts open: all streams and connections, at one moment."
-    yield _spec(PUBLISHED, [*tables, *reconciliation], text, "duckdb", "file")
+    yield _spec(names, names.published, [*tables, *reconciliation], text, {"duckdb", "file"})
     text = "The finance report of the published version: one HTML page."
-    yield _spec(REPORT, [PUBLISHED], text, "html")
+    yield _spec(names, names.report, [names.published], text, {"html"})
 
 
-def _spec(key: dg.AssetKey, deps: list[dg.AssetKey], text: str, *kinds: str) -> dg.AssetSpec:
+def _spec(
+    names: Names, key: dg.AssetKey, deps: list[dg.AssetKey], text: str, kinds: set[str]
+) -> dg.AssetSpec:
     """Return an asset that can be skipped: its table or the version may not exist."""
     return dg.AssetSpec(
         key,
         deps=deps,
         description=text,
-        group_name=key.path[0],
-        kinds=set(kinds),
+        group_name=names.group(key.path[-2]),
+        kinds=kinds,
         skippable=True,
     )
 
 
-def _asset_results(session: AppSession, result: SyncResult) -> Iterator[dg.MaterializeResult[None]]:
+def _asset_results(
+    names: Names, session: AppSession, result: SyncResult
+) -> Iterator[dg.MaterializeResult[None]]:
     """Yield a result for each published table with its current rows, the version, the report."""
     built = result.build
     if built is None or built.version is None:
@@ -101,16 +107,18 @@ def _asset_results(session: AppSession, result: SyncResult) -> Iterator[dg.Mater
         tables = dict[dg.AssetKey, str]()
         for stream in session.settings.streams:
             if stream in loaded:
-                tables[table_key(stream)] = f"current.{quote_identifier(stream)}"
+                tables[names.table(stream)] = f"current.{quote_identifier(stream)}"
         for table in _evaluated_tables(result.published, built.version):
-            tables[reconciliation_key(table)] = f"reconciliation.{table}"
+            tables[names.reconciliation(table)] = f"reconciliation.{table}"
         for key, name in tables.items():
             ((rows,),) = db.execute(f"SELECT count(*) FROM {name}").fetchall()
             yield dg.MaterializeResult(asset_key=key, metadata={"dagster/row_count": rows})
-    yield dg.MaterializeResult(asset_key=PUBLISHED, metadata=build_metadata(built, built.version))
+    yield dg.MaterializeResult(
+        asset_key=names.published, metadata=build_metadata(built, built.version)
+    )
     if result.report:
         page = dg.MetadataValue.path(result.report)
-        yield dg.MaterializeResult(asset_key=REPORT, metadata={"page": page})
+        yield dg.MaterializeResult(asset_key=names.report, metadata={"page": page})
 
 
 def _evaluated_tables(published: Published, version: Version) -> list[str]:
@@ -164,10 +172,22 @@ class ExportConfig(dg.Config):
     tables: list[str] | None = None
 
 
-@dg.asset(key=EXPORTS, deps=[PUBLISHED], group_name="reports", kinds={"file"})
-def export(context: dg.AssetExecutionContext, config: ExportConfig, home: HomeResource) -> None:
-    """Tables of the published version. Materialize it by hand: no schedule does."""
-    with home.session() as session:
-        rows = export_tables(session, config.target, config.tables or ())
-    shown = {row["table"]: f"{row['rows']} rows: {row['exported_to']}" for row in rows}
-    context.add_output_metadata(shown)
+def export_asset(names: Names) -> dg.AssetsDefinition:
+    """Return the asset of exported tables."""
+
+    @dg.asset(
+        key=names.exports,
+        deps=[names.published],
+        group_name=names.group("reports"),
+        kinds={"file"},
+        required_resource_keys={names.resource},
+        pool=names.resource,
+    )
+    def export(context: dg.AssetExecutionContext, config: ExportConfig) -> None:
+        """Tables of the published version. Materialize it by hand: no schedule does."""
+        with home_in(context, names).session() as session:
+            rows = export_tables(session, config.target, config.tables or ())
+        shown = {row["table"]: f"{row['rows']} rows: {row['exported_to']}" for row in rows}
+        context.add_output_metadata(shown)
+
+    return export

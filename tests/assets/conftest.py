@@ -6,10 +6,10 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from assets.keys import register_connections
+from assets.names import register_connections
 from pipelines.config.home import Home
 from pipelines.config.settings import load_settings
-from tests.assets.homes import Site
+from tests.assets.homes import ONE, Site
 from tests.homes import make_home
 from tests.sandbox.running import Running, started
 
@@ -32,5 +32,5 @@ def home(tmp_path: Path, sandbox: Running) -> Home:
 def site(home: Home, sandbox: Running) -> Iterator[Site]:
     """Dagster in this process on a home with the connections `acme` and `beta`."""
     with dg.DagsterInstance.ephemeral() as instance:
-        register_connections(instance, load_settings(home))
+        register_connections(instance, ONE, load_settings(home))
         yield Site(home, instance, sandbox)

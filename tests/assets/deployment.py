@@ -1,6 +1,7 @@
 """Dagster as it is deployed: webserver, daemon and code server as processes, told over GraphQL."""
 
 import os
+import shutil
 import signal
 import socket
 import time
@@ -18,7 +19,10 @@ import psutil
 from dagster._core.scheduler.instigation import InstigatorStatus
 
 from assets.dev import CHECKOUT, dagster_command, prepare_instance
-from tests.assets.homes import RAW, Site
+from assets.names import Names
+from pipelines.config.home import Home
+from tests.assets.homes import STREAMS, Site
+from tests.sandbox.running import Running
 
 BACKFILL = """
 mutation ($params: LaunchBackfillParams!) { launchPartitionBackfill(backfillParams: $params) {
@@ -34,12 +38,10 @@ query ($id: ID!) { logsForRun(runId: $id) { ... on EventConnection { events {
   ... on MessageEvent { message } ... on ErrorEvent { error { message stack } }
 } } } }
 """
-SELECTION = [{"path": key.path} for key in RAW]
 JOB = {
     "repositoryName": "__repository__",
     "repositoryLocationName": "partner-sync",
     "pipelineName": "__ASSET_JOB",
-    "assetSelection": SELECTION,
 }
 T = TypeVar("T")
 
@@ -71,22 +73,37 @@ class Deployment(Site):
         assert "errors" not in content, content
         return next(iter(content["data"].values()))
 
+    @property
+    def _selection(self) -> list[dict[str, Sequence[str]]]:
+        return [{"path": self.names.raw(stream).path} for stream in STREAMS]
+
     def backfill(self, partitions: list[str]) -> str:
         """Launch a backfill of every raw asset; return its id."""
-        params = {"partitionNames": partitions, "assetSelection": SELECTION}
+        params = {"partitionNames": partitions, "assetSelection": self._selection}
         return str(self.ask(BACKFILL, params=params)["backfillId"])
+
+    def backfill_ended(self, backfill: str) -> str:
+        """Wait for the end of a backfill; return its status."""
+
+        def status() -> str | None:
+            found = self.instance.get_backfill(backfill)
+            return found.status.value if found and found.status.value != "REQUESTED" else None
+
+        return until(status, "the end of the backfill")
 
     def run(self, partition: str) -> str:
         """Launch a run of one partition of every raw asset, as a person does; return its id."""
         connection, day = partition.split("|")
         names = {"": partition, "/connection": connection, "/day": day}
         tags = [{"key": f"dagster/partition{name}", "value": names[name]} for name in names]
-        params = {"mode": "default", "selector": JOB, "executionMetadata": {"tags": tags}}
+        selector = {**JOB, "assetSelection": self._selection}
+        params = {"mode": "default", "selector": selector, "executionMetadata": {"tags": tags}}
         return str(self.ask(RUN, params=params)["run"]["runId"])
 
     def runs(self, job: str | None = None) -> Sequence[dg.DagsterRun]:
-        """Return the runs, of one job where it is given."""
-        return self.instance.get_runs(dg.RunsFilter(job_name=job))
+        """Return the runs, of one job of this home where it is given."""
+        name = self.names.of(job) if job else None
+        return self.instance.get_runs(dg.RunsFilter(job_name=name))
 
     def ended(self, run_id: str) -> str:
         """Wait for the end of a run; return its status."""
@@ -141,11 +158,42 @@ def started(
 @contextmanager
 def deployed(site: Site, **environment: str) -> Iterator[Deployment]:
     """Yield a deployment whose processes run; end them at the end of the block."""
-    home, port = site.home, free_port()
+    home = site.home
     prepare_instance(home)
-    own = {"PARTNER_SYNC_HOME": str(home.root), "DAGSTER_HOME": str(home.dagster), **environment}
-    with (
-        started(dagster_command(str(port)), own, port, home.root / "dagster.log"),
-        dg.DagsterInstance.from_config(str(home.dagster)) as instance,
-    ):
+    own = {"PARTNER_SYNC_HOME": str(home.root), **environment}
+    with serving(home.dagster, own) as (instance, port):
         yield Deployment(home, instance, site.sandbox, port)
+
+
+@contextmanager
+def deployed_homes(
+    sandboxes: Mapping[str, Running], folder: Path, **environment: str
+) -> Iterator[dict[str, Deployment]]:
+    """Yield the deployment of all homes in a folder, by the names of their folders."""
+    dagster = folder.with_name("dagster")
+    dagster.mkdir()
+    shutil.copyfile(CHECKOUT / "assets" / "dagster.yaml", dagster / "dagster.yaml")
+    with dg.DagsterInstance.from_config(str(dagster)):
+        """Its databases are created here, before two processes create them at once."""
+    own = {"PARTNER_SYNC_HOMES": str(folder), **environment}
+    with serving(dagster, own) as (instance, port):
+        yield {
+            name: Deployment(
+                Home(folder / name), instance, sandbox, port, names=Names.of_folder(name)
+            )
+            for name, sandbox in sandboxes.items()
+        }
+
+
+@contextmanager
+def serving(
+    dagster: Path, environment: Mapping[str, str]
+) -> Iterator[tuple[dg.DagsterInstance, int]]:
+    """Run Dagster on a prepared DAGSTER_HOME for the block; yield the instance and the port."""
+    port = free_port()
+    own = {"DAGSTER_HOME": str(dagster), **environment}
+    with (
+        started(dagster_command(str(port)), own, port, dagster / "dagster.log"),
+        dg.DagsterInstance.from_config(str(dagster)) as instance,
+    ):
+        yield instance, port

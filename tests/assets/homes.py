@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
@@ -10,8 +10,8 @@ import dagster as dg
 from msgspec.structs import replace
 from sqlalchemy.orm import Session
 
-from assets.definitions import build_defs
-from assets.keys import EXPORTS, partition_key, raw_key
+from assets.definitions import deployment, home_defs
+from assets.names import Names, partition_key
 from pipelines.app.nightly import read
 from pipelines.app.results import LoggedProgress, ReadRequest
 from pipelines.app.session import open_session
@@ -23,7 +23,8 @@ from tests.sandbox.running import Running
 
 STREAMS = ("billing", "partners", "usage")
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
-RAW = [raw_key(stream) for stream in STREAMS]
+ONE = Names()  # of a deployment of one home
+RAW = [ONE.raw(stream) for stream in STREAMS]
 Result = dg.ExecuteInProcessResult
 
 
@@ -43,11 +44,12 @@ class Site:
     home: Home
     instance: dg.DagsterInstance
     sandbox: Running
+    names: Names = field(default=ONE, kw_only=True)
 
     @property
     def defs(self) -> dg.Definitions:
         """The code location, with the settings as they are now."""
-        return build_defs(load_settings(self.home))
+        return deployment(home_defs(self.names, load_settings(self.home)))
 
     @contextmanager
     def database(self) -> Iterator[Session]:
@@ -73,21 +75,22 @@ class Site:
         """Materialize raw assets (none named: all) of partitions, as a backfill's run does."""
         bounds = {"start": first, "end": last or first}
         tags |= {f"dagster/asset_partition_range_{name}": each for name, each in bounds.items()}
-        chosen = [raw_key(each) for each in streams] or RAW
+        chosen = [self.names.raw(each) for each in streams or STREAMS]
         job = self.defs.resolve_implicit_job_def_def_for_assets(chosen)
         assert job
         return self._run(job, tags=tags, asset_selection=chosen)
 
     def run_job(self, name: str) -> Result:
         """Run an unpartitioned job."""
-        return self._run(self.defs.resolve_job_def(name))
+        return self._run(self.defs.resolve_job_def(self.names.of(name)))
 
     def run_export(self, target: str, *tables: str) -> Result:
         """Materialize the export of tables."""
-        job = self.defs.resolve_implicit_job_def_def_for_assets([EXPORTS])
+        job = self.defs.resolve_implicit_job_def_def_for_assets([self.names.exports])
         assert job
-        config = {"ops": {"exports__tables": {"config": {"target": target, "tables": [*tables]}}}}
-        return self._run(job, asset_selection=[EXPORTS], run_config=config)
+        step = self.names.of("exports__tables")
+        config = {"ops": {step: {"config": {"target": target, "tables": [*tables]}}}}
+        return self._run(job, asset_selection=[self.names.exports], run_config=config)
 
     def _run(self, job: dg.JobDefinition, **options: Any) -> Result:
         options["run_config"] = QUIET | options.get("run_config", {})
@@ -95,7 +98,7 @@ class Site:
 
     def materialized(self, stream: str) -> set[str]:
         """Return the partitions of a raw asset that are materialized."""
-        return set(self.instance.get_materialized_partitions(raw_key(stream)))
+        return set(self.instance.get_materialized_partitions(self.names.raw(stream)))
 
     def shown(self, asset: dg.AssetKey) -> dict[str, dict[str, object]]:
         """Return the metadata of the newest materialization of each partition of an asset."""

@@ -9,11 +9,10 @@ import dagster as dg
 import pytest
 from dagster._core.errors import DagsterUserCodeExecutionError
 
-from assets.keys import CONNECTIONS, PUBLISHED, raw_key
 from assets.raw import RANGE_END_TAG, RANGE_START_TAG, SCHEDULED_AT_TAG
-from assets.resources import PROCESS_TAG, HomeResource
+from assets.resources import HOME_TAG, PROCESS_TAG, HomeResource
 from pipelines.metadata.processes import this_process
-from tests.assets.homes import STREAMS, Site, key
+from tests.assets.homes import ONE, STREAMS, Site, key
 from tests.homes import make_home
 
 Status = dg.DagsterRunStatus
@@ -22,7 +21,7 @@ EVENTS = {
     Status.SUCCESS: dg.DagsterEventType.RUN_SUCCESS,
     Status.CANCELED: dg.DagsterEventType.RUN_CANCELED,
 }
-READ, OTHER = frozenset({raw_key("usage")}), frozenset({PUBLISHED})
+READ, OTHER = frozenset({ONE.raw("usage")}), frozenset({ONE.published})
 
 
 @pytest.mark.long
@@ -47,7 +46,7 @@ def test_a_tick_requests_today_of_groups_of_connections(site: Site, tmp_path: Pa
         with pytest.raises(DagsterUserCodeExecutionError) as failed:
             tick(due)
         assert re.search(says, str(failed.value.user_exception))
-        names = instance.get_dynamic_partitions(CONNECTIONS)
+        names = instance.get_dynamic_partitions(ONE.connections)
         assert sorted(names) == ["acme", "beta", "gamma", "idle"]
     assert [whole.tags[name] for name in (RANGE_START_TAG, RANGE_END_TAG)] == [
         key("acme"),
@@ -115,13 +114,13 @@ def test_publishing_follows_the_last_reading_run_however_it_ended_and_once(
 
 def test_partitions_follow_the_connections_file(site: Site) -> None:
     instance = site.instance
-    instance.delete_dynamic_partition(CONNECTIONS, "beta")
-    instance.add_dynamic_partitions(CONNECTIONS, ["amce", "former"])
-    shown = dg.AssetMaterialization(raw_key("usage"), partition=key("former"))
+    instance.delete_dynamic_partition(ONE.connections, "beta")
+    instance.add_dynamic_partitions(ONE.connections, ["amce", "former"])
+    shown = dg.AssetMaterialization(ONE.raw("usage"), partition=key("former"))
     instance.report_runless_asset_event(shown)
     evaluated = evaluate(site, "connections")
     # `amce` was misspelled in a dialog; `former` has scans.
-    assert set(instance.get_dynamic_partitions(CONNECTIONS)) == {"acme", "beta", "former"}
+    assert set(instance.get_dynamic_partitions(ONE.connections)) == {"acme", "beta", "former"}
     assert evaluated.skip_message == "Connections: acme, beta. Removed: amce."
 
 
@@ -143,14 +142,15 @@ def test_the_findings_sensor_runs_the_checks_when_findings_change(site: Site) ->
 
 def test_started_runs_whose_process_is_gone_are_failed(site: Site) -> None:
     read = site.run_raw(key("acme"))
-    note = site.instance.get_runs()[0].tags[PROCESS_TAG]
-    assert note == f"{read.run_id} {this_process()}"
+    tags = site.instance.get_runs()[0].tags
+    assert tags[PROCESS_TAG] == f"{read.run_id} {this_process()}"
+    assert tags[HOME_TAG] == str(site.home.root)
     unknown, alive, dead, retry = (add_run(site, Status.STARTED) for _ in range(4))
     # A later process has the same number; a retry has the tags of the run before.
     gone = f"{dead.run_id} {this_process()}1"
     notes = (alive, f"{alive.run_id} {this_process()}"), (dead, gone), (retry, gone)
     for run, note in notes:
-        site.instance.add_run_tags(run.run_id, {PROCESS_TAG: note})
-    assert "1 of 4 started runs" in evaluate(site, "killed_runs").skip_message
+        site.instance.add_run_tags(run.run_id, {HOME_TAG: tags[HOME_TAG], PROCESS_TAG: note})
+    assert "1 of 3 started runs" in evaluate(site, "killed_runs").skip_message
     started = site.instance.get_runs(dg.RunsFilter(statuses=[Status.STARTED]))
     assert {run.run_id for run in started} == {run.run_id for run in (unknown, alive, retry)}

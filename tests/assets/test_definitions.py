@@ -6,6 +6,7 @@ import dagster as dg
 import pytest
 
 from assets import definitions
+from assets.names import Names
 from assets.resources import HomeResource
 from pipelines.checks.catalogue import CHECKS
 from pipelines.config.home import Home
@@ -26,7 +27,7 @@ def test_importing_reads_no_setting_and_loading_does(
 
 def test_the_definitions_are_complete_and_loadable_without_connections(home: Home) -> None:
     home.connections_file.unlink()
-    defs = definitions.build_defs(load_settings(home))
+    defs = definitions.deployment(definitions.home_defs(Names(), load_settings(home)))
     dg.Definitions.validate_loadable(defs)
     graph = defs.resolve_asset_graph()
     layers = {f"{layer}/{stream}" for layer in ("raw", "warehouse") for stream in STREAMS}

@@ -6,12 +6,12 @@ import dagster as dg
 import pytest
 from sqlalchemy import select
 
-from assets.keys import connection_days, raw_key
+from assets.names import connection_days
 from assets.raw import BACKFILL_TAG, RANGE_END_TAG, RANGE_START_TAG, SCHEDULED_AT_TAG
 from pipelines.config.settings import load_settings
 from pipelines.metadata.tables import Run, Scan
 from tests.assets.deployment import LOGS, TERMINATE, Deployment, deployed, until
-from tests.assets.homes import RAW, STREAMS, Site, key
+from tests.assets.homes import ONE, RAW, STREAMS, Site, key
 from tests.sandbox.running import ENVIRONMENT, SECRET, Running, started
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
@@ -42,8 +42,7 @@ def test_schedule_backfill_rerun_and_stopped_run(site: Site) -> None:
         check_rerun(deployment)
         check_stopped_run(deployment)
         check_publication(deployment)
-        until(lambda: backfill_ended(deployment, backfill), "the end of the backfill")
-        assert backfill_ended(deployment, backfill) == "COMPLETED_FAILED"
+        assert deployment.backfill_ended(backfill) == "COMPLETED_FAILED"
         for run in deployment.runs():
             deployment.ask(LOGS, id=run.run_id)
     assert not any(SECRET in answer for answer in deployment.answers)
@@ -93,11 +92,11 @@ def check_rerun(deployment: Deployment) -> None:
 
 def failed(deployment: Deployment) -> set[tuple[str, str, int]]:
     """Return where a stream, connection and day failed; all others have to be materialized."""
-    days = connection_days(load_settings(deployment.home))
+    days = connection_days(ONE, load_settings(deployment.home))
     keys = {key(name, day): (name, day) for name in ("acme", "beta") for day in range(3)}
     found: dict[tuple[str, str, int], str] = {}
     for stream in STREAMS:
-        states = deployment.instance.get_status_by_partition(raw_key(stream), list(keys), days)
+        states = deployment.instance.get_status_by_partition(ONE.raw(stream), list(keys), days)
         assert states
         found |= {(stream, *keys[each]): state.value for each, state in states.items() if state}
     assert len(found) == len(STREAMS) * len(keys)
@@ -134,8 +133,3 @@ def check_publication(deployment: Deployment) -> None:
     assert deployment.home.link.exists()
     selections = [run.asset_selection or () for run in deployment.runs()]
     assert len(deployment.runs("publish")) <= sum(RAW[0] in each for each in selections)
-
-
-def backfill_ended(deployment: Deployment, backfill: str) -> str | None:
-    found = deployment.instance.get_backfill(backfill)
-    return found.status.value if found and found.status.value != "REQUESTED" else None

@@ -9,7 +9,6 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import select
 
-from assets.keys import CONNECTIONS, raw_key
 from assets.raw import BACKFILL_TAG, SCHEDULED_AT_TAG
 from assets.resources import STOPPED
 from pipelines.app.days import lists_of_day
@@ -18,10 +17,10 @@ from pipelines.app.session import open_session
 from pipelines.config.home import Home
 from pipelines.core.clock import Clock
 from pipelines.metadata.tables import Run, Scan
-from tests.assets.homes import Site, days_ago, failure_text, key
+from tests.assets.homes import ONE, Site, days_ago, failure_text, key
 from tests.homes import make_home
 
-USAGE, BILLING = raw_key("usage"), raw_key("billing")
+USAGE, BILLING = ONE.raw("usage"), ONE.raw("billing")
 
 
 @pytest.mark.long
@@ -55,7 +54,7 @@ def test_past_days_need_no_request_and_days_without_a_scan_fail_alone(site: Site
 
 def test_what_is_not_configured_fails_alone_by_name_without_a_request(site: Site) -> None:
     make_home(site.home.root, site.sandbox, "gamma", skip=["billing"])
-    site.instance.add_dynamic_partitions(CONNECTIONS, ["amce", "gamma"])
+    site.instance.add_dynamic_partitions(ONE.connections, ["amce", "gamma"])
     text = failure_text(site.run_raw(key("gamma"), "", "billing"))
     assert "no stream `billing` in gamma. It is in `skip`, or of another surface. Nothing" in text
     text = failure_text(site.run_raw(key("amce")))
@@ -70,7 +69,7 @@ def test_what_is_not_configured_fails_alone_by_name_without_a_request(site: Site
 
 def test_a_group_fails_for_one_connection_after_the_others_were_read(site: Site) -> None:
     make_home(site.home.root, site.sandbox, "wrong", client_id="nobody")
-    site.instance.add_dynamic_partitions(CONNECTIONS, ["wrong"])
+    site.instance.add_dynamic_partitions(ONE.connections, ["wrong"])
     text = failure_text(site.run_raw(key("acme"), key("wrong")))
     assert site.materialized("usage") == site.materialized("billing") == {key("acme"), key("beta")}
     assert f"wrong/usage {days_ago(0)}" in text

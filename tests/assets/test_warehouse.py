@@ -5,10 +5,9 @@ import re
 
 import pytest
 
-from assets.keys import EXPORTS, PUBLISHED, REPORT, reconciliation_key, table_key
 from pipelines.core.files import write_durably
 from pipelines.finance.reconcile.statements import TABLES
-from tests.assets.homes import STREAMS, Result, Site, failure_text, key
+from tests.assets.homes import ONE, STREAMS, Result, Site, failure_text, key
 from tests.checks.channel import Channel
 from tests.checks.test_catalogue import NOTHING_BEGUN
 from tests.homes import rows
@@ -28,7 +27,7 @@ def checks(result: Result) -> dict[str, bool]:
 @pytest.mark.long
 def test_without_a_read_nothing_is_materialized_and_unknown_checks_fail(site: Site) -> None:
     assert "no list has been read yet" in failure_text(site.run_job("publish"), "publish_step")
-    assert site.shown(PUBLISHED) == {}
+    assert site.shown(ONE.published) == {}
     assert not site.home.link.exists()
     passed = [name.split()[1] for name, passes in checks(site.run_job("checks")).items() if passes]
     assert sorted(passed) == sorted(NOTHING_BEGUN)
@@ -39,10 +38,10 @@ def test_a_version_of_all_connections_is_published_and_checked(site: Site) -> No
     write_durably(site.home.mapping_file, SANDBOX_MAPPING.encode())
     assert set(checks(site.run_job("publish")).values()) == {True}
     assert rows(site.home, USAGE_ROWS) == [(120,)]
-    (version,) = site.shown(PUBLISHED).values()
+    (version,) = site.shown(ONE.published).values()
     assert (version["version"], version["scans loaded"], version["rows new"]) == (1, 6, 170)
-    assert all(site.shown(reconciliation_key(table)) for table in TABLES)
-    assert all(site.shown(table_key(stream)) for stream in STREAMS)
+    assert all(site.shown(ONE.reconciliation(table)) for table in TABLES)
+    assert all(site.shown(ONE.table(stream)) for stream in STREAMS)
     wrong = SANDBOX_MAPPING.replace('quantity = "lines[].quantity"', 'quantity = "lines[].amount"')
     write_durably(site.home.mapping_file, wrong.encode())
     result = site.run_job("publish")
@@ -61,8 +60,8 @@ def test_a_report_that_cannot_be_written_holds_nothing_else_back(site: Site) -> 
     result = site.run_job("publish")
     text = failure_text(result, "publish_step")
     assert re.search(r"v00000001\.html cannot be written: .* run `partner-sync report`", text)
-    assert all(site.shown(each) for each in (PUBLISHED, table_key("usage")))
-    assert not site.shown(REPORT)
+    assert all(site.shown(each) for each in (ONE.published, ONE.table("usage")))
+    assert not site.shown(ONE.report)
     assert reasons_of(result).keys() == reasons_of(site.run_job("checks")).keys()
 
 
@@ -95,7 +94,7 @@ def test_what_was_read_is_published_although_another_stream_failed(
     assert "Not known. Nothing is mapped" in str(reasons["different"])
     assert "warehouse: Nothing is mapped" in str(reasons["not_reconciled"])  # a note: it passes
     assert passed["published/warehouse not_reconciled"]
-    assert not site.shown(reconciliation_key("summary"))
+    assert not site.shown(ONE.reconciliation("summary"))
     assert rows(site.home, "SELECT count(*) FROM current.billing") == [(20,)]
     site.archive_day("acme", 0, "billing")  # a later sync of another list
     said = reasons_of(site.run_job("checks"))["run_failed"]
@@ -108,9 +107,9 @@ def test_tables_are_exported_when_asked_for(site: Site) -> None:
     site.archive_day("acme", 0, "usage")
     site.run_job("publish")
     assert "Unknown format `docx`" in failure_text(site.run_export("docx"), "exports__tables")
-    assert site.shown(EXPORTS) == {}
+    assert site.shown(ONE.exports) == {}
     assert site.run_export("csv", "current.usage").success
-    (shown,) = site.shown(EXPORTS).values()
+    (shown,) = site.shown(ONE.exports).values()
     file = site.home.exports / "v00000001-csv" / "usage.csv"
     assert shown == {"current.usage": f"60 rows: {file}"}
     with file.open(newline="") as opened:
@@ -126,7 +125,7 @@ def test_publishing_again_rebuilding_and_maintenance_need_no_request(site: Site)
         result = site.run_job(job)
         assert result.success
         assert site.home.link.readlink().name == f"v0000000{version}.duckdb"
-        assert site.shown(PUBLISHED)["None"]["version"] == version
+        assert site.shown(ONE.published)["None"]["version"] == version
     assert "6 files were verified." in str(site.instance.all_logs(result.run_id))
     assert site.requests() == before
     assert rows(site.home, USAGE_ROWS) == [(60,)]

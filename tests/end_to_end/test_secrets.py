@@ -18,7 +18,7 @@ import duckdb
 import httpx
 import pytest
 
-from assets.keys import partition_key, register_connections
+from assets.names import Names, partition_key, register_connections
 from assets.raw import raw_assets
 from assets.resources import HomeResource
 from pipelines.config.connections import add_connection
@@ -144,10 +144,10 @@ def test_no_output_and_no_file_holds_a_credential(
 def test_no_event_of_dagster_holds_a_credential(home: Home) -> None:
     settings, logs = load_settings(home), {}
     with dg.DagsterInstance.ephemeral() as instance:
-        register_connections(instance, settings)
+        register_connections(instance, Names(), settings)
         for name in settings.connections():
             run = dg.materialize(
-                [raw_assets(settings)],
+                [raw_assets(Names(), settings)],
                 partition_key=partition_key(name, datetime.now(UTC).date()),
                 instance=instance,
                 resources={"home": HomeResource(path=str(home.root))},

@@ -7,7 +7,7 @@ import dagster as dg
 import pytest
 
 from assets.checks import check_results
-from assets.keys import reconciliation_key
+from assets.names import Names
 from pipelines.app.checkup import current_version, run_checks
 from pipelines.app.notify import notify_summary
 from pipelines.checks.check import State
@@ -98,7 +98,7 @@ def check_report(stores: Stores, case: Case) -> None:
 def check_dagster(stores: Stores, case: Case) -> None:
     published = current_version(stores)
     keys = {spec.key for spec in _specs()}
-    results = {each.check_name: each for each in check_results(keys, [], published)}
+    results = {each.check_name: each for each in check_results(Names(), keys, [], published)}
     assert {rule for rule in RULES if not results[rule].passed} == {*case.unknown_rules}
     checks = {each.check.code: each for each in run_checks(stores, published)}
     failed = {"not_reconciled", "records_unreadable"} & {
@@ -118,7 +118,7 @@ def check_notification(stores: Stores, case: Case) -> None:
 
 
 def _specs() -> list[dg.AssetCheckSpec]:
-    return [dg.AssetCheckSpec(rule, asset=reconciliation_key("breaks")) for rule in RULES]
+    return [dg.AssetCheckSpec(rule, asset=Names().reconciliation("breaks")) for rule in RULES]
 
 
 @pytest.mark.long
