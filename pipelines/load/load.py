@@ -206,7 +206,7 @@ def _write(target: Target, delta: Delta, time: datetime) -> LoadResult:
     )
     target.write_quarantine(stage.quarantined)
     target.write_load(vars(result), time)
-    target.insert("meta.requests", stage.requests)
+    target.write_requests(stage.requests)
     target.write_findings(result.findings)
     write_schema(target.db, schema)
     return result

@@ -89,6 +89,23 @@ WHERE records.stream = $stream AND records.connection = $connection
 """
 
 
+# Of earlier scans, the requests that brought no row of those that are kept. Each night adds as many
+# as a list has pages; of an unchanged list, none of them is needed. The scan files have all.
+DELETE_REQUESTS = """
+DELETE FROM meta.requests AS requests
+WHERE requests.stream = $stream AND requests.connection = $connection
+    AND (requests.scan_id, requests.page) NOT IN (
+        SELECT (history._scan_id, history._page)
+        FROM {history} AS history
+        WHERE history._connection = $connection
+        UNION
+        SELECT (records.scan_id, records.page)
+        FROM quarantine.records AS records
+        WHERE records.stream = $stream AND records.connection = $connection
+    )
+"""
+
+
 class RawRecord(Struct):
     """A record that is not current, as it was sent. `reason` says why it is in quarantine.
 
@@ -183,6 +200,14 @@ class Target:
         for name in NOT_IN_LOADS:
             row.pop(name, None)
         self.insert("meta.loads", [row])
+
+    def write_requests(self, requests: Sequence[dict[str, Any]]) -> None:
+        """Add rows to meta.requests; those of earlier scans go that brought no row.
+
+        The rows of the scan are written before.
+        """
+        self.run(DELETE_REQUESTS)
+        self.insert("meta.requests", requests)
 
     def write_findings(self, findings: Iterable[Finding]) -> None:
         """Add rows to meta.load_findings."""

@@ -224,6 +224,38 @@ def test_books_of_all_are_made_where_rows_of_all_were_written(
     assert "changed connection" not in caplog.text
 
 
+@pytest.mark.long
+def test_books_of_all_are_made_where_values_are_read_otherwise(
+    three: Stores, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One value that its column does not take: amounts of all have more digits then."""
+    caplog.set_level("INFO")
+    usage = three.settings.streams["usage"].model_copy(update={"contract": "discard"})
+    fixed = three.changed(streams={**three.settings.streams, "usage": usage})
+    read(fixed, Reading([used("u", "5.0001"), AUGUST], "usage", THREE[1]))
+    build(fixed)
+    assert check(fixed, tmp_path / "copy")
+    assert "columns have other types" in caplog.text
+
+
+@pytest.mark.long
+def test_books_of_all_are_made_where_breaks_are_remembered_otherwise(
+    three: Stores, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A rollback undoes what later books remember, of all connections."""
+    caplog.set_level("INFO")
+    read(three, Reading([used("u", "6.00"), AUGUST], "usage", THREE[1]))
+    build_with_books(three)
+    # August is no break any more; it is one again after the rollback.
+    mapping = f"{MAPPING}\n[tolerance]\nline_minor = 5\n"
+    write_durably(three.home.mapping_file, mapping.encode())
+    make_books(three)
+    rollback(three, 1, "wrong")
+    caplog.clear()
+    assert check(three, tmp_path / "copy")
+    assert "remembered otherwise" in caplog.text
+
+
 def run(folder: Path, seed: int, steps: int) -> None:
     home = Home(Stores.open(folder / "home", streams=STREAMS), seed)
     build(home.stores)

@@ -167,6 +167,26 @@ def test_of_copies_the_current_one_stays_and_one_is_loaded(warehouse: Warehouse)
     assert warehouse.load([other, again, *TEN[2:]]).changed == 1
 
 
+def test_requests_of_earlier_scans_stay_if_they_brought_a_row(warehouse: Warehouse) -> None:
+    def load(*records: str, connection: str = "default") -> list[tuple[str, int]]:
+        warehouse.load(Reading(records, page_size=2, connection=connection))
+        requests = "SELECT r.scan_id, r.page FROM meta.requests AS r ORDER BY ALL"
+        return [(scan, page) for scan, page in warehouse.rows(requests)]
+
+    def pages(scan: int, *numbers: int) -> list[tuple[str, int]]:
+        return [(f"scan{scan:03}", number) for number in numbers]
+
+    first = pages(1, 1, 2, 3)
+    assert load(*TEN[:6]) == first
+    assert load(*TEN[:6]) == first + pages(2, 1, 2, 3)  # the newest one has all of them
+    bad = '{"id":4,"a":NaN}'
+    changed = [*TEN[:2], '{"id":2,"a":"new"}', TEN[3], bad, TEN[5]]
+    assert load(*changed) == first + pages(3, 1, 2, 3)
+    assert load(*TEN[:6], connection="other") == first + pages(3, 1, 2, 3) + pages(4, 1, 2, 3)
+    # The record in quarantine is that of the newest scan now.
+    assert load(*changed) == first + pages(3, 2) + pages(4, 1, 2, 3) + pages(5, 1, 2, 3)
+
+
 def test_quarantine_is_kept_by_partial_scans_and_replaced_by_complete_ones(
     warehouse: Warehouse,
 ) -> None:
