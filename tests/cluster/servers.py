@@ -1,6 +1,7 @@
-"""Real servers of several machines, all on this one: Redis, workers, Dagster's daemon.
+"""Real servers of several machines, all on this one: bucket, Redis, workers, Dagster's daemon.
 
-A worker has a host name of its own, so that nothing can ask this machine whether it lives.
+A worker has a host name and a folder of its own: nothing can ask this machine whether it lives, and
+nothing but the bucket has its files.
 """
 
 import os
@@ -18,7 +19,9 @@ from tempfile import TemporaryDirectory
 
 import psycopg
 
+from pipelines.config.home import Home
 from tests.postgresql import Server, running_server
+from tests.s3_server import NAME, SETTINGS, BucketServer, started_bucket
 
 CHECKOUT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
@@ -32,6 +35,7 @@ kill -9 $!
 wait
 """
 END_SECONDS = 60
+HOME = "PARTNER_SYNC_HOME"
 
 
 @dataclass
@@ -68,7 +72,23 @@ class Cluster:
     folder: Path
     postgresql: Server
     redis: Redis
+    bucket: BucketServer
     environment: Mapping[str, str]
+
+    def home_of(self, machine: str) -> Home:
+        """Return the folder of a machine."""
+        return Home(self.folder / "machines" / machine)
+
+    def configure(self, config: Path, machines: Sequence[str], settings: str) -> None:
+        """Give each machine the same configuration."""
+        text = (
+            f'metadata_url = "{self.postgresql.url}"\n'
+            f'files = "s3://{NAME}/home"\nfiles_endpoint = "{self.bucket.endpoint}"\n'
+        )
+        for machine in machines:
+            home = self.home_of(machine)
+            shutil.copytree(config, home.settings_file.parent)
+            home.settings_file.write_text(text + settings)
 
     @contextmanager
     def process(self, name: str, command: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
@@ -78,7 +98,7 @@ class Cluster:
             subprocess.Popen(
                 command,
                 cwd=CHECKOUT,
-                env={**os.environ, **self.environment},
+                env={**os.environ, **self.environment, HOME: str(self.home_of(name).root)},
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
@@ -114,9 +134,13 @@ class Cluster:
 
 
 @contextmanager
-def started_cluster(home: Path) -> Iterator[Cluster]:
-    """Yield the servers of a home, which run during the block."""
-    with running_server() as postgresql, TemporaryDirectory(prefix="cluster") as name:
+def started_cluster() -> Iterator[Cluster]:
+    """Yield the servers that machines share, which run during the block."""
+    with (
+        running_server() as postgresql,
+        started_bucket() as bucket,
+        TemporaryDirectory(prefix="cluster") as name,
+    ):
         folder = Path(name)
         with psycopg.connect(postgresql.url, autocommit=True) as administrator:
             administrator.execute("CREATE DATABASE dagster")
@@ -126,7 +150,6 @@ def started_cluster(home: Path) -> Iterator[Cluster]:
         redis = Redis(folder, port)
         environment = {
             "PATH": f"{BIN}:{os.environ['PATH']}",
-            "PARTNER_SYNC_HOME": str(home),
             "DAGSTER_HOME": str(folder),
             "DAGSTER_POSTGRES_URL": (
                 f"postgresql+psycopg2://postgres@/dagster?host={postgresql.folder}"
@@ -134,9 +157,10 @@ def started_cluster(home: Path) -> Iterator[Cluster]:
             "CELERY_BROKER_URL": f"redis://127.0.0.1:{port}/0",
             "CELERY_BACKEND_URL": f"redis://127.0.0.1:{port}/1",
             "C_FORCE_ROOT": "1",
+            **SETTINGS,
         }
         redis.start()
         try:
-            yield Cluster(folder, postgresql, redis, environment)
+            yield Cluster(folder, postgresql, redis, bucket, environment)
         finally:
             redis.stop()

@@ -14,10 +14,13 @@ import dagster as dg
 import psycopg
 import pytest
 
+from pipelines.app.pull import pull
 from pipelines.config.home import Home
+from pipelines.core.errors import PartnerSyncError
 from tests.cluster.servers import Cluster, started_cluster
 from tests.end_to_end.test_accounts import GOOD, ROWS, accounts, add_good
 from tests.homes import rows
+from tests.s3_server import NAME
 from tests.sandbox.running import Running
 
 USAGE = 40_000  # rows of each account: 80 requests, 16 seconds
@@ -39,13 +42,10 @@ def until(found: Callable[[], T], what: str, seconds: float = 400) -> T:
     raise AssertionError(f"{what}: not within {seconds} s")
 
 
-def configure(home: Home, cluster: Cluster) -> None:
+def settings() -> str:
     """Let the schedule tick once, soon; a run reads two of the four accounts."""
     tick = datetime.now(UTC) + timedelta(seconds=100)
-    home.settings_file.write_text(
-        f'metadata_url = "{cluster.postgresql.url}"\nconnections_at_once = 2\n'
-        f'schedule = "{tick.minute} {tick.hour} * * *"\n'
-    )
+    return f'connections_at_once = 2\nschedule = "{tick.minute} {tick.hour} * * *"\n'
 
 
 def query(cluster: Cluster, sql: str) -> list[tuple[Any, ...]]:
@@ -68,20 +68,21 @@ def page_requests(service: Running) -> dict[str, int]:
     return dict(service.statistics()["requests"].get("/v2/usage", {}))
 
 
-def published(home: Home) -> list[tuple[Any, ...]]:
+def pulled(cluster: Cluster, folder: Path) -> list[tuple[Any, ...]]:
+    """Return what an analyst sees, whose machine has the bucket only; nothing at first."""
+    with suppress(PartnerSyncError):
+        pull(folder, f"s3://{NAME}/home", cluster.bucket.endpoint)
+    home = Home(folder)
     return rows(home, ROWS) if home.link.is_symlink() else []
 
 
 def test_a_worker_is_killed_and_the_night_ends_right(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    home_folder = tmp_path / "home"
-    with (
-        accounts(tmp_path, "--usage", str(USAGE)) as service,
-        started_cluster(home_folder) as cluster,
-    ):
-        home = add_good(home_folder, service)
-        configure(home, cluster)
+    with accounts(tmp_path, "--usage", str(USAGE)) as service, started_cluster() as cluster:
+        made = add_good(tmp_path / "made", service)
+        config = made.settings_file.parent
+        cluster.configure(config, ("worker-a", "worker-b", "daemon"), settings())
         for name, value in cluster.environment.items():
             monkeypatch.setenv(name, value)
         with dg.DagsterInstance.get() as instance:  # creates its tables, before two do at once
@@ -95,7 +96,8 @@ def test_a_worker_is_killed_and_the_night_ends_right(
             until(lambda: page_requests(service).get("200", 0) > FIRST, "some pages are read")
             os.killpg(worker_a.pid, signal.SIGKILL)
             expected = [(name, USAGE) for name in sorted(GOOD)]
-            until(lambda: published(home) == expected, "everything is published")
+            analyst = tmp_path / "analyst"
+            until(lambda: pulled(cluster, analyst) == expected, "everything is published")
             with dg.DagsterInstance.get() as instance:
                 until(lambda: all_ended(instance), "every run of Dagster has ended")
                 statuses = [(run.job_name, run.status.value) for run in instance.get_runs()]
