@@ -46,6 +46,7 @@ test: $(VENV)/.installed ## the tests (two minutes on two cores)
 
 test-all: $(VENV)/.installed ## the tests that `make test` leaves out (minutes)
 	-@$(IN) $(BIN)/python -m tests.browser.install
+	-@$(IN) $(BIN)/python -m tests.office.install
 	@$(IN) $(PYTEST) -n 4 -m long --durations=20 # some of them wait for a limit or a daemon
 	@$(MAKE) -C $(ROOT) test-bucket rehearsal
 

@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 
 from tests.browser.install import find_chromium
+from tests.office.install import find_office
 
 MEMORY = Path("/dev/shm")  # noqa: S108 - pytest makes a folder there that only its user can read
 ROOM = 4 * 10**9  # bytes: more than all homes of a run
 FOLDER = Path(__file__).parent
 BROWSER = FOLDER / "browser"
 CLUSTER = FOLDER / "cluster"
+OFFICE = FOLDER / "office"
 POSTGRESQL = (
     FOLDER / "metadata/test_postgresql.py",
     FOLDER / "metadata/test_server_session.py",
@@ -28,6 +30,7 @@ LONG = (
     FOLDER / "sandbox",
     FOLDER / "interface",
     BROWSER,
+    OFFICE,
     *POSTGRESQL,
     *BUCKET,
 )  # all tests in them
@@ -48,17 +51,28 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Do not import what `make test` leaves out, nor tests that need a browser without one."""
+    """Do not import what `make test` leaves out, nor tests that need a program without it."""
     if collection_path == CLUSTER:
         return None if config.option.markexpr == "cluster" else True
     is_left_out = collection_path in LONG and config.option.markexpr.startswith("not long")
-    return True if is_left_out or (collection_path == BROWSER and not find_chromium()) else None
+    return True if is_left_out or collection_path in _without_program() else None
 
 
-def pytest_report_header(config: pytest.Config) -> str | None:
-    """Say where tests are left out because no browser is installed."""
-    left_out = not config.option.markexpr.startswith("not long") and not find_chromium()
-    return "NOT RUN: tests/browser, as there is no browser, or BROWSER=none" if left_out else None
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    """Say where tests are left out because a program is not installed."""
+    if config.option.markexpr.startswith("not long"):
+        return []
+    return [f"NOT RUN: tests/{folder.name}, {why}" for folder, why in _without_program().items()]
+
+
+def _without_program() -> dict[Path, str]:
+    """Return the folders whose tests need a program that this machine does not have, and why."""
+    missing = {}
+    if not find_chromium():
+        missing[BROWSER] = "as there is no browser, or BROWSER=none"
+    if not find_office():
+        missing[OFFICE] = "as there is no LibreOffice, or OFFICE=none"
+    return missing
 
 
 def pytest_collection_finish() -> None:

@@ -25,6 +25,11 @@ ERASED_TOO = (
     "you can no longer roll back to them. Not erased: copies elsewhere, copies of closed months, "
     "and what the service sends again."
 )
+KEPT_COPIES = (
+    "Not erased: copies of closed months that contain the value. A signed copy never changes, or "
+    "nobody could verify it; it has identifiers, and no names of partners. To remove one, delete "
+    "its folder in closes/: its month can then be neither verified nor compared."
+)
 
 
 @program.versions.command("list")
@@ -95,9 +100,14 @@ def erase(
     def ask() -> None:
         confirm("Permanently delete these records?", yes=yes)
 
-    rows = app.maintenance.erase_records(open_home(), request, _show_result, ask)
+    session = open_home()
+    rows = app.maintenance.erase_records(session, request, _show_result, ask)
     files = counted(len(rows), "file")
     line(f"Changed or deleted: {files}. No scan file, version, export or report contains it.")
+    copies = app.maintenance.copies_with(session, identifier)
+    if copies:
+        line(KEPT_COPIES, style="yellow")
+        show(copies)
 
 
 def _show_result(result: "SearchResult") -> None:

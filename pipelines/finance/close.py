@@ -31,6 +31,8 @@ from pipelines.finance.reconcile.close_copy import (
     require_intact,
 )
 from pipelines.finance.reconciled import open_books, open_reconciled
+from pipelines.finance.report import read_figures_of_books
+from pipelines.finance.reports.render import render_report
 from pipelines.finance.reports.text import format_amount
 from pipelines.metadata.tables import Close
 from pipelines.versions.change import change_versions, require_unchanged
@@ -150,7 +152,8 @@ def _copy(session: Stores, close: Close, db: duckdb.DuckDBPyConnection, mapping:
         close.number += 1
         folder = copy_folder(session, close.month, close.number)
     erased = read_inputs(session).erased
-    basis = Basis(mapping, _previous(session, close.month), erased)
+    page = render_report(read_figures_of_books(session, with_names=False))
+    basis = Basis(mapping, _previous(session, close.month), erased, page)
     close.manifest_sha256 = write_copy(db, close, folder, basis, session.warehouse.store)
     return folder
 

@@ -1,6 +1,7 @@
 """Writes the finance report of the published books into the home, and a list of all reports."""
 
 import re
+from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ import duckdb
 from pipelines.core.errors import PartnerSyncError, StorageFailed
 from pipelines.core.files import private_folder, storing
 from pipelines.core.text import printable
+from pipelines.finance.reconcile.views import hide_names
 from pipelines.finance.reconciled import open_books, read_age, require_books
 from pipelines.finance.reports.queries import EARLIER, Figures, read_figures
 from pipelines.finance.reports.render import PastReport, render_index, render_report
@@ -25,17 +27,23 @@ from pipelines.warehouse.version_files import Version
 NAME: Final = re.compile(r"v(\d{8,})\.html")
 
 
-def read_figures_of_books(session: Stores) -> Figures:
+Prepare = Callable[[duckdb.DuckDBPyConnection], None]
+"""What is done to open books before they are read."""
+
+
+def read_figures_of_books(session: Stores, *, with_names: bool = True) -> Figures:
     """Return the figures of the published books, and what they were earlier.
 
     Earlier are the books of the newest version with older data, and those of the last close.
-    Raises PartnerSyncError.
+    Without names, partners are shown by their identifiers. Raises PartnerSyncError.
     """
     require_books(session)
     folder = BooksFolder(session.warehouse)
+    prepare = _keep_names if with_names else hide_names
     try:
         with open_books(session) as (version, db):
-            previous = _read_previous(session, folder, version)
+            prepare(db)
+            previous = _read_previous(session, folder, version, prepare)
             figures = read_figures(db, version.number, previous=previous)
             figures = replace(figures, doubts=[*read_age(session), *figures.doubts])
     except duckdb.Error as error:
@@ -45,7 +53,11 @@ def read_figures_of_books(session: Stores) -> Figures:
             f"The report cannot be made: {printable(error)}.",
             f"Run `partner-sync verify`. If the file is damaged: {DAMAGED}",
         ) from error
-    return replace(figures, closed=_read_closed(folder, figures))
+    return replace(figures, closed=_read_closed(folder, figures, prepare))
+
+
+def _keep_names(_db: duckdb.DuckDBPyConnection) -> None:
+    """Do nothing: books are read as they are."""
 
 
 def current_page(session: Stores) -> Path | None:
@@ -84,31 +96,34 @@ def write_report(session: Stores, figures: Figures) -> Path:
     return file
 
 
-def _read_previous(session: Stores, folder: BooksFolder, version: Version) -> Figures | None:
+def _read_previous(
+    session: Stores, folder: BooksFolder, version: Version, prepare: Prepare
+) -> Figures | None:
     """Return the amounts of the newest books with older data that can be read."""
     for earlier in previous_versions(session, version):
         books = folder.newest_of(earlier.number)
-        figures = _read_amounts(books, folder.open(books)) if books else None
+        figures = _read_amounts(books, folder.open(books), prepare) if books else None
         if figures is not None:
             return figures
     return None
 
 
-def _read_closed(folder: BooksFolder, figures: Figures) -> Figures | None:
+def _read_closed(folder: BooksFolder, figures: Figures, prepare: Prepare) -> Figures | None:
     """Return the amounts of the books of the last close; None if they cannot be read."""
     for last_close in figures.tables["last_close"]:
         books = folder.newest_of(last_close["version"])
         if books:
             # Its version may be gone: amounts are in the books alone.
-            return _read_amounts(books, folder.open_alone(books))
+            return _read_amounts(books, folder.open_alone(books), prepare)
     return None
 
 
 def _read_amounts(
-    books: Books, opened: AbstractContextManager[duckdb.DuckDBPyConnection]
+    books: Books, opened: AbstractContextManager[duckdb.DuckDBPyConnection], prepare: Prepare
 ) -> Figures | None:
     """Return the amounts of books; None if they have none or cannot be read."""
     with suppress(PartnerSyncError, duckdb.Error), opened as db:
+        prepare(db)
         figures = read_figures(db, books.version, EARLIER)
         return None if figures.problem else figures
     return None

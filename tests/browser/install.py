@@ -11,9 +11,9 @@ import sys
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 INSTALL = (
     "apt-get -qq -o Acquire::http::Timeout=20 update",
-    "apt-get -qq install --yes --no-install-recommends chromium",
+    "apt-get -qq install --yes --no-install-recommends {package}",
 )
-LONGEST_SECONDS = 150
+LONGEST_SECONDS = 300
 
 
 def find_chromium() -> str | None:
@@ -27,20 +27,25 @@ def main() -> None:
     """Install a browser if there is none. Exits with a message if that is not possible."""
     if find_chromium() or os.environ.get("BROWSER") == "none":
         return
+    install("chromium", f"No browser ({', '.join(PROGRAMS)})")
+
+
+def install(package: str, problem: str) -> None:
+    """Install a package of Debian. Exits with the problem if that is not possible."""
     if os.geteuid() != 0 or not shutil.which("apt-get"):
-        sys.exit(f"No browser ({', '.join(PROGRAMS)}). Install one: apt-get install chromium")
+        sys.exit(f"{problem}. Install it: apt-get install {package}")
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     for command in INSTALL:
         try:
             subprocess.run(
-                command.split(),
+                command.format(package=package).split(),
                 check=True,
                 env=environment,
                 stdout=sys.stderr,
                 timeout=LONGEST_SECONDS,
             )
         except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
-            sys.exit(f"No browser: {error}")
+            sys.exit(f"{problem}: {error}")
 
 
 if __name__ == "__main__":

@@ -19,7 +19,8 @@ ADDED: dict[int, tuple[set[str], set[str]]] = {
     2: (set(), {"format"}),
     3: (
         {"verify.py", "previous.json"}
-        | {f"{name}.parquet" for name in ("opening", "break_rows", "decisions")},
+        | {f"{name}.parquet" for name in ("opening", "break_rows", "decisions", "matches")}
+        | {"report.html", "2026-09.xlsx"},
         {"previous", "sums"},
     ),
 }

@@ -129,6 +129,7 @@ SIGNED_ROWS = {
     "breaks": 2,
     "break_rows": 3,
     "decisions": 0,
+    "matches": 2,
     "opening": 0,
     "corrections": 0,
     "rollforward": 2,
@@ -147,6 +148,7 @@ def test_a_copy_has_rows_sums_and_no_name_of_a_partner(closed: Stores) -> None:
         assert len(found) == sum(row["rows"] for row in sums[name]) == rows
         assert "first Ltd" not in {value for row in found for value in row}
     others = {"manifest.json", "mapping.toml", "previous.json", "verify.py"}
+    others |= {"2026-09.xlsx", "report.html"}
     assert {file.name for file in folder.iterdir()} == {
         *others,
         *(f"{name}.parquet" for name in SIGNED_ROWS),

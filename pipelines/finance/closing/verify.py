@@ -62,11 +62,11 @@ FIGURES = {
     ),
 }
 SUMS = {  # of each table, by currency
-    "used": "amount", "billed": "amount", "opening": "opening, unposted",
+    "used": "amount", "billed": "amount", "opening": "opening, unposted", "break_rows": "amount",
     "summary": "used_amount, billed_amount, credited_amount, not_counted_amount, difference",
-    "breaks": "difference", "break_rows": "amount", "decisions": "difference",
+    "breaks": "difference, open_difference", "corrections": "difference", "decisions": "difference",
     "rollforward": "opening, unposted, corrections, used, billed, credited, closing",
-    "corrections": "difference",
+    "matches": "used_amount, billed_amount, credited_amount, difference",
 }  # fmt: skip
 
 

@@ -20,10 +20,12 @@ from pipelines.core.files import private_folder, remove, sync_file
 from pipelines.core.text import printable, quote_text
 from pipelines.files.store import FileStore
 from pipelines.finance.closing.verify import PREPARE, ROLLFORWARD, read_sums
+from pipelines.finance.closing.working_paper import MOST_ROWS, write_working_paper
 from pipelines.finance.reconcile.close_copy import (
     FORMAT,
     MANIFEST,
     MAPPING,
+    PAGE,
     PREVIOUS,
     digest_of,
     stated,
@@ -51,7 +53,14 @@ TABLES: Final = {
     "used": OF_ROWS.format(table="temp.used"),
     "billed": OF_ROWS.format(table="temp.billed"),
     "summary": OF_MONTH.format(table="reconciliation.summary"),
-    "breaks": OF_MONTH.format(table="reconciliation.breaks"),
+    # What is open and certain counts in the totals.
+    "breaks": """
+SELECT
+    breaks.*,
+    if(breaks.state <> 'resolved' AND breaks.uncertain IS NULL, breaks.difference, NULL)
+        AS open_difference
+FROM reconciliation.breaks AS breaks
+WHERE breaks.month = $month""",
     "break_rows": OF_BREAKS.format(table="reconciliation.break_rows", more=""),
     "decisions": OF_BREAKS.format(table="reconciliation.decisions", more=", breaks.currency"),
     "corrections": """
@@ -90,6 +99,21 @@ FROM moves
 GROUP BY moves.connection, moves.partner, moves.currency
 HAVING opening <> 0 OR unposted <> 0
 """
+# What is no exception is balanced to the last digit: its bill has the amount of the usage.
+BALANCED: Final = """
+UNION ALL BY NAME
+SELECT
+    used.connection, used.key, min(used.partner) AS partner, used.currency,
+    count(*) AS used_rows, sum(used.quantity) AS used_quantity, sum(used.amount) AS used_amount,
+    sum(used.amount) AS billed_amount, sum(used.amount) - sum(used.amount) AS difference,
+    'balanced' AS status
+FROM temp.used AS used
+ANTI JOIN reconciliation.exceptions AS pairs
+    ON pairs.connection = used.connection AND pairs.key = used.key
+WHERE used.month = $month AND used.unread IS NULL
+GROUP BY used.connection, used.key, used.currency
+"""
+USED_ROWS: Final = "SELECT count(*) FROM temp.used AS used WHERE used.month = $month"
 NO_BALANCES: Final = """(
     SELECT
         NULL::VARCHAR AS connection, NULL::VARCHAR AS partner, NULL::VARCHAR AS currency,
@@ -112,12 +136,14 @@ class Basis:
     """What a copy rests on besides the open books.
 
     `mapping` is the content of its file. `previous` is the copy of the last month before that is
-    closed; None without one that has balances. `erased` are digests of identifiers.
+    closed; None without one that has balances. `erased` are digests of identifiers. `page` is the
+    report as it is now, without names.
     """
 
     mapping: bytes
     previous: Path | None
     erased: Sequence[str]
+    page: str
 
 
 def write_copy(
@@ -164,24 +190,31 @@ def _write_files(db: duckdb.DuckDBPyConnection, close: Close, folder: Path, basi
     bound: dict[str, Any] = {"month": close.month}
     for table, query in TABLES.items():
         _write_table(db, query, folder / f"{table}.parquet", bound)
+    _write_matches(db, folder, bound)
     previous = _write_previous(db, folder, basis, bound)
-    (folder / MAPPING).write_bytes(basis.mapping)
-    verify = files("pipelines.finance.closing").joinpath("verify.py")
-    (folder / "verify.py").write_bytes(verify.read_bytes())
     sums = _write_balances(db, folder)
     ((as_of,),) = db.execute(AS_OF).fetchall()
-    manifest = {
-        "format": FORMAT,
+    signed = {
         **stated(close),
         "month": f"{close.month:%Y-%m}",
         "closed_at": close.closed_at.isoformat(),
         "as_of": as_of,
         "scans": dict(db.execute(SCANS).fetchall()),
         "previous": previous,
-        "sums": sums,
-        "sha256": {file.name: digest_of(file) for file in sorted(folder.iterdir())},
     }
+    write_working_paper(
+        db, folder / f"{signed['month']}.xlsx", {**signed, "sha256": _digests(folder)}
+    )
+    (folder / PAGE).write_text(basis.page, encoding="utf-8")
+    (folder / MAPPING).write_bytes(basis.mapping)
+    verify = files("pipelines.finance.closing").joinpath("verify.py")
+    (folder / "verify.py").write_bytes(verify.read_bytes())
+    manifest = {"format": FORMAT, **signed, "sums": sums, "sha256": _digests(folder)}
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=2), encoding="utf-8")
+
+
+def _digests(folder: Path) -> dict[str, str]:
+    return {file.name: digest_of(file) for file in sorted(folder.iterdir())}
 
 
 def _write_table(
@@ -189,6 +222,15 @@ def _write_table(
 ) -> None:
     stop.raise_if_requested()
     db.execute(COPY.format(query=query, file=quote_text(str(file))), bound)
+
+
+def _write_matches(db: duckdb.DuckDBPyConnection, folder: Path, bound: dict[str, Any]) -> None:
+    """Write the pairs of usage and bills; of too many rows, those that differ."""
+    query = OF_MONTH.format(table="reconciliation.exceptions")
+    ((rows,),) = db.execute(USED_ROWS, bound).fetchall()
+    if rows <= MOST_ROWS:
+        query += BALANCED
+    _write_table(db, query, folder / "matches.parquet", bound)
 
 
 def _write_previous(
@@ -217,13 +259,19 @@ def _write_previous(
 def _write_balances(db: duckdb.DuckDBPyConnection, folder: Path) -> dict[str, Any]:
     """Write the roll-forward of the written rows; return the sums of all tables.
 
-    Both are computed by the statements of `verify.py`, from the files alone.
+    Both are computed by the statements of `verify.py`, from the files alone. Schema `copied` has a
+    view of each table afterwards.
     """
     db.execute(PREPARE)
-    for table in (*TABLES, "opening"):
-        file = quote_text(str(folder / f"{table}.parquet"))
-        db.execute(f"CREATE VIEW copied.{table} AS FROM read_parquet({file})")
-    _write_table(db, ROLLFORWARD, folder / "rollforward.parquet", {})
+    for file in folder.glob("*.parquet"):
+        _create_view(db, file)
+    balances = folder / "rollforward.parquet"
+    _write_table(db, ROLLFORWARD, balances, {})
+    _create_view(db, balances)
     ((memory_limit,),) = db.execute("SELECT current_setting('memory_limit')").fetchall()
     with duckdb.connect(config={**SETTINGS, "memory_limit": memory_limit}) as copy:
         return read_sums(copy, folder)
+
+
+def _create_view(db: duckdb.DuckDBPyConnection, file: Path) -> None:
+    db.execute(f"CREATE VIEW copied.{file.stem} AS FROM read_parquet({quote_text(str(file))})")

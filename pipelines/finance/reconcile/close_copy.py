@@ -20,6 +20,7 @@ WITH_BALANCES: Final = 3
 MANIFEST: Final = "manifest.json"
 MAPPING: Final = "mapping.toml"
 PREVIOUS: Final = "previous.json"
+PAGE: Final = "report.html"
 STATED: Final = ("number", "preparer", "reviewer", "note", "version")
 
 

@@ -1,0 +1,231 @@
+"""The working paper of a closed month: a workbook that shows how each figure follows from rows.
+
+Here: which sheets it has. Not here: how totals become formulas (sheets).
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Final
+
+import duckdb
+from xlsxwriter import Workbook
+
+from pipelines.finance.closing.sheets import Key, Paper, Table, Term, put
+from pipelines.warehouse.duckdb_file import Row, fetch_rows
+
+MOST_ROWS: Final = 100_000  # of a sheet with single rows
+SINGLE: Final = {
+    "used": """
+SELECT
+    used.currency, used.connection, used.partner, used.id, used.day, used.plan, used.metric,
+    used.quantity, used.price, used.amount AS used, used._scan_id, used._page, used._row
+FROM copied.used AS used""",
+    "billed": """
+SELECT
+    billed.currency, billed.connection, billed.partner, billed.bill, billed.number, billed.id,
+    billed.reference AS usage, billed.apart AS set_apart, billed.quantity, billed.price,
+    if(billed.apart IS NULL, billed.amount, NULL) AS billed,
+    if(billed.apart = 'credit note', billed.amount, NULL) AS credited,
+    if(billed.apart <> 'credit note', billed.amount, NULL) AS not_counted,
+    billed._scan_id, billed._page, billed._row
+FROM copied.billed AS billed""",
+    "matching": """
+SELECT
+    pairs.currency, pairs.connection, pairs.partner, pairs.key AS usage, pairs.status,
+    pairs.billed_partner, pairs.used_rows, pairs.billed_rows, pairs.used_quantity,
+    pairs.billed_quantity, pairs.used_amount AS used, pairs.billed_amount AS billed,
+    pairs.credited_amount AS credited, pairs.difference
+FROM copied.matches AS pairs""",
+    "breaks": """
+SELECT
+    breaks.currency, breaks.connection, breaks.partner, breaks.break_id, breaks.severity,
+    breaks.rule, breaks.cause, breaks.subject, breaks.rows, breaks.used_amount AS used,
+    breaks.billed_amount AS billed, breaks.difference, breaks.open_difference, breaks.first_seen,
+    breaks.state, breaks.owner, breaks.resolved_by, breaks.reason, breaks.uncertain, breaks.doubt,
+    decided.decisions
+FROM copied.breaks AS breaks
+LEFT JOIN (
+    SELECT
+        all_of.break_id,
+        string_agg(
+            concat_ws(' ', all_of.decided_at::VARCHAR, all_of.person,
+                replace(all_of.kind, 'break_', ''), 'for ' || all_of.owner, ': ' || all_of.reason),
+            '; ' ORDER BY all_of.number
+        ) AS decisions
+    FROM copied.decisions AS all_of
+    GROUP BY all_of.break_id
+) AS decided USING (break_id)""",
+    "corrections": """
+SELECT
+    posted.currency, posted.connection, posted.partner, posted.month, posted.number AS copy,
+    posted.side, posted.id, posted.amount_before, posted.amount_now, posted.difference,
+    if(posted.side = 'usage', posted.difference, -posted.difference) AS unbilled, posted.seen_at
+FROM copied.corrections AS posted""",
+    "opening": """
+SELECT rows.currency, rows.connection, rows.partner, rows.opening, rows.unposted
+FROM copied.opening AS rows""",
+}
+TOTALS: Final = """
+SELECT rows.currency, rows.connection, rows.partner, count(*) AS records, {sums}
+FROM ({query}) AS rows
+GROUP BY rows.currency, rows.connection, rows.partner
+"""
+DIFFERING: Final = "{query} WHERE pairs.status <> 'balanced'"
+COUNT: Final = "SELECT count(*) FROM ({query})"
+TITLES: Final = {
+    "used": "Usage of the month",
+    "billed": "Lines of bills of the month",
+    "matching": "Usage beside what bills it",
+    "breaks": "Breaks of the month, with the decisions about them",
+    "corrections": "Corrections of closed months that are posted to this month",
+    "opening": "Unbilled usage before this month",
+}
+AMOUNTS: Final = {
+    "used": ("used",),
+    "billed": ("billed", "credited", "not_counted"),
+    "matching": ("used", "billed", "credited", "difference"),
+    "breaks": ("difference", "open_difference"),
+    "corrections": ("unbilled",),
+    "opening": ("opening", "unposted"),
+}
+THEN: Final = {
+    "used": ("id",),
+    "billed": ("id",),
+    "matching": ("usage",),
+    "breaks": ("state", "break_id"),
+    "corrections": ("month", "side", "id"),
+    "opening": (),
+}
+USED: Final = Term("used", "used")
+BILLED: Final = Term("billed", "billed")
+CREDITED: Final = Term("billed", "credited")
+SUMMARY: Final = {
+    "used": (USED,),
+    "billed": (BILLED,),
+    "credited": (CREDITED,),
+    "difference": (BILLED, CREDITED, USED._replace(sign=-1)),
+    "not_counted": (Term("billed", "not_counted"),),
+}
+OPENING: Final = Term("opening", "opening")
+UNPOSTED: Final = Term("opening", "unposted")
+CORRECTIONS: Final = Term("corrections", "unbilled")
+ROLLFORWARD: Final = {
+    "opening": (OPENING,),
+    "unposted": (UNPOSTED,),
+    "corrections": (CORRECTIONS,),
+    "used": (USED,),
+    "billed": (BILLED,),
+    "credited": (CREDITED,),
+    "closing": (
+        *(OPENING, UNPOSTED, CORRECTIONS, USED),
+        *(BILLED._replace(sign=-1), CREDITED._replace(sign=-1)),
+    ),
+}
+PARTNERS: Final = """
+SELECT
+    figures.currency, figures.connection, figures.partner, figures.verdict, figures.open_breaks
+FROM copied.summary AS figures
+ORDER BY ALL NULLS LAST
+"""
+BALANCES: Final = """
+SELECT figures.currency, figures.connection, figures.partner
+FROM copied.rollforward AS figures
+ORDER BY ALL NULLS LAST
+"""
+EXPLANATION: Final = (
+    "Totals are formulas: they add whole minor units (the last columns of a sheet), and divide the "
+    "sum once. A total that Excel would round is text, and says so."
+)
+LEFT_OUT: Final = (
+    "More than {:,} rows: this sheet has totals of partners. The copy has a table with every row."
+)
+ONLY_DIFFERING: Final = "More than {:,} pairs: this sheet has those that differ."
+
+
+def write_working_paper(db: duckdb.DuckDBPyConnection, file: Path, signed: Row) -> None:
+    """Write the workbook of a copy, whose tables are views in schema `copied`.
+
+    `signed` is what is known of the close, shown on the last sheet. Raises StorageFailed, OSError,
+    duckdb.Error.
+    """
+    options = {"constant_memory": True, "tmpdir": str(file.parent)}
+    with Workbook(str(file), options) as workbook:
+        workbook.use_zip64()
+        paper = Paper(workbook, db)
+        summary = paper.add_sheet("summary")
+        for name in ("used", "billed", "matching", "breaks", "corrections", "opening"):
+            _write_table(db, paper, name)
+        rollforward = paper.add_sheet("roll-forward")
+        title = f"Usage and billing of {signed['month']}"
+        _write_figures(paper, summary, (title, SUMMARY), fetch_rows(db, PARTNERS))
+        title = f"Unbilled usage in {signed['month']}"
+        _write_figures(paper, rollforward, (title, ROLLFORWARD), fetch_rows(db, BALANCES))
+        sheet = paper.add_sheet("sign-off")
+        for row, (name, value) in enumerate(_lines(signed)):
+            put(sheet, row, 0, name)
+            put(sheet, row, 1, value)
+
+
+def _write_table(db: duckdb.DuckDBPyConnection, paper: Paper, name: str) -> None:
+    """Write a sheet of single rows; of too many, of what differs or of totals of partners."""
+    query = SINGLE[name]
+    then = THEN[name]
+    title = TITLES[name]
+    if _count(db, query) > MOST_ROWS and name == "matching":
+        query = DIFFERING.format(query=query)
+        title = f"{title}. {ONLY_DIFFERING.format(MOST_ROWS)}"
+    if _count(db, query) > MOST_ROWS:
+        sums = ", ".join(f"sum(rows.{amount}) AS {amount}" for amount in AMOUNTS[name])
+        query = TOTALS.format(query=query, sums=sums)
+        then = ()
+        title = f"{TITLES[name]}. {LEFT_OUT.format(MOST_ROWS)}"
+    sheet = paper.add_sheet(name)
+    paper.write_table(sheet, Table(name, title, query, AMOUNTS[name], then))
+
+
+def _count(db: duckdb.DuckDBPyConnection, query: str) -> int:
+    ((rows,),) = db.execute(COUNT.format(query=query)).fetchall()
+    return int(rows)
+
+
+def _write_figures(
+    paper: Paper, sheet: Any, content: tuple[str, dict[str, tuple[Term, ...]]], rows: list[Row]
+) -> None:
+    """Write figures as formulas: totals by currency, then a row for each partner."""
+    title, figures = content
+    paper.write_title(sheet, title, EXPLANATION)
+    names = list(rows[0]) if rows else ["currency", "connection", "partner"]
+    number = 2
+    for currency in dict.fromkeys(row["currency"] for row in rows):
+        paper.write_total_label(sheet, number, currency)
+        _write_formulas(paper, sheet, (number, len(names)), figures, (currency,))
+        number += 1
+    paper.write_headings(sheet, number, [*names, *figures])
+    for row in rows:
+        number += 1
+        for place, value in enumerate(row.values()):
+            put(sheet, number, place, value)
+        key = (row["currency"], row["connection"], row["partner"])
+        _write_formulas(paper, sheet, (number, len(names)), figures, key)
+
+
+def _write_formulas(
+    paper: Paper,
+    sheet: Any,
+    cell: tuple[int, int],
+    figures: dict[str, tuple[Term, ...]],
+    key: Key,
+) -> None:
+    row, first = cell
+    for place, terms in enumerate(figures.values(), first):
+        paper.write_figure(sheet, (row, place), terms, key)
+
+
+def _lines(signed: Row) -> Iterable[tuple[str, Any]]:
+    """Yield what is signed, a line for each; of what has parts, a line for each part."""
+    for name, value in signed.items():
+        if isinstance(value, dict):
+            for part, of_part in value.items():
+                yield f"{name.replace('_', ' ')} {part}", of_part
+        else:
+            yield name.replace("_", " "), value

@@ -1,0 +1,139 @@
+"""The working paper of a closed month: totals are formulas over rows, and what is signed."""
+
+import json
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import openpyxl
+import pytest
+from xlsxwriter import Workbook
+
+from pipelines.finance.close import list_closes
+from pipelines.finance.closing import working_paper, write
+from pipelines.finance.closing.holding import copies_with
+from pipelines.finance.closing.sheets import Paper, Table, put
+from pipelines.finance.reconcile.close_copy import MANIFEST
+from tests.cli.conftest import Cli
+from tests.effort import EFFORT
+from tests.finance.any_closes import closed_in_turn
+from tests.finance.test_verify_copy import publish_two
+from tests.finance.workbooks import evaluate, exact, read_totals, signed_totals
+from tests.reconcile.books import FIRST
+from tests.reconcile.months import close, publish_months
+from tests.versions.homes import Stores, home_of
+
+two = home_of(publish_two)
+books = home_of(publish_months)
+SHEETS = [
+    *("summary", "used", "billed", "matching", "breaks", "corrections", "opening"),
+    *("roll-forward", "sign-off"),
+]
+
+
+def require_signed(folder: Path) -> None:
+    """Require every total of the working paper in a copy: computed here, and as it is cached."""
+    file = next(folder.glob("*.xlsx"))
+    expected = signed_totals(json.loads((folder / MANIFEST).read_bytes()))
+    # A currency in which a sheet has no row has no total there.
+    expected = {key: total for key, total in expected.items() if total or key in evaluate(file)}
+    found = evaluate(file)
+    assert {key: exact(found).get(key) for key in expected} == expected
+    assert all(total == 0 for key, total in exact(found).items() if key not in expected)
+    assert read_totals(file) == found
+
+
+def test_every_total_is_a_formula_and_is_what_was_signed(two: Stores) -> None:
+    for month in ("2026-09", "2026-10"):
+        folder = two.home.closes / month / "001"
+        require_signed(folder)
+        workbook = openpyxl.load_workbook(folder / f"{month}.xlsx")
+        assert workbook.sheetnames == SHEETS
+        texts = {str(cell.value) for sheet in workbook for row in sheet.iter_rows() for cell in row}
+        assert {"ann", "bob", "first"} <= texts
+        page = (folder / "report.html").read_text()
+        assert "<html" in page
+        assert not any("first Ltd" in text for text in (*texts, page))
+
+
+@pytest.mark.long
+def test_copies_that_contain_an_erased_value_are_named(two: Stores) -> None:
+    before = {folder: copies_with(two, name) for folder, name in (("u", "u-none"), ("p", FIRST))}
+    assert before["u"] == []
+    assert [row["copy"] for row in before["p"]] == ["2026-09/001", "2026-10/001"]
+    files = before["p"][0]["files"].split(", ")
+    # Everything that has rows or figures of the partner; nothing has its name.
+    assert {"used.parquet", "summary.parquet", "report.html", "2026-09.xlsx"} <= {*files}
+    assert copies_with(two, "first Ltd") == []
+    printed = Cli(two.home)("erase", "late", "--reason", "asked", "--yes", "--force").stdout
+    assert "2026-10/001" in printed
+    assert "A signed copy never changes" in " ".join(printed.split())
+    assert [row["problem"] for row in list_closes(two)] == [None, None]
+
+
+@pytest.mark.long
+def test_any_months_have_totals_that_are_signed(tmp_path: Path) -> None:
+    for seed in range(10, 10 + 2 * EFFORT):
+        for _stores, _books, folder in closed_in_turn(tmp_path, seed):
+            require_signed(folder)
+
+
+@pytest.mark.long
+def test_a_large_month_has_totals_of_partners_and_pairs_that_differ(
+    books: Stores, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (working_paper, write):
+        monkeypatch.setattr(module, "MOST_ROWS", 0)
+    close(books)
+    folder = books.home.closes / "2026-09" / "001"
+    require_signed(folder)
+    workbook = openpyxl.load_workbook(folder / "2026-09.xlsx")
+    assert "totals of partners" in workbook["used"]["A1"].value
+    headings = ("currency", "connection", "partner", "records", "used", "used, minor units")
+    assert headings in [*workbook["used"].iter_rows(values_only=True)]
+
+
+ROWS = """
+SELECT * FROM (VALUES
+    ('EUR', 'a', 'p', 0.10), ('EUR', 'a', 'p', 0.20), ('EUR', 'a', 'q', -0.01),
+    ('JPY', 'a', 'p', 5), ('KWD', 'a', 'p', 1.234), ('SEK', 'a', 'p', 0.001),
+    ('USD', 'a', 'p', 9999999999999.99), ('USD', 'a', 'q', 0.01), (NULL, 'a', NULL, 2.5)
+) AS rows(currency, connection, partner, amount)
+"""
+
+
+def test_what_a_formula_would_round_is_text_that_says_so(tmp_path: Path) -> None:
+    file = tmp_path / "a.xlsx"
+    with duckdb.connect() as db, Workbook(str(file), {"constant_memory": True}) as workbook:
+        db.execute(f"CREATE TABLE rows AS {ROWS.replace('0.10', '0.10::DECIMAL(38, 4)')}")
+        paper = Paper(workbook, db)
+        table = Table("used", "Usage", "FROM rows", ("amount",))
+        paper.write_table(paper.add_sheet("used"), table)
+    assert evaluate(file) == {
+        ("used", "EUR", "amount"): Decimal("0.29"),
+        ("used", "JPY", "amount"): Decimal(5),
+        ("used", "KWD", "amount"): Decimal("1.234"),
+        ("used", "SEK", "amount"): "0.001 (finer than the minor unit: no formula)",
+        ("used", "USD", "amount"): "10,000,000,000,000.00 (more than 15 digits: no formula)",
+        ("used", None, "amount"): Decimal("2.5"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("=1+1", "=1+1"),
+        ("<r>x</r>", "<r>x</r> "),
+        (Decimal("123456789012345678.5"), "123456789012345678.5"),
+        (Decimal("1.50"), 1.5),
+        ("x" * 40_000, f"{'x' * 32_000}… (40,000 characters: see the table in the copy)"),
+        (None, None),
+    ],
+)
+def test_a_cell_has_a_value_as_it_is(tmp_path: Path, value: Any, expected: Any) -> None:
+    file = tmp_path / "a.xlsx"
+    with Workbook(str(file), {"constant_memory": True}) as workbook:
+        put(workbook.add_worksheet(), 0, 0, value)
+    cell = openpyxl.load_workbook(file).active["A1"]
+    assert (cell.value, cell.data_type == "f") == (expected, False)

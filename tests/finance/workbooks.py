@@ -1,0 +1,105 @@
+"""Working papers as tests read them: totals by sheet, currency and heading; formulas evaluated."""
+
+import re
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import openpyxl
+from openpyxl.utils.cell import range_boundaries
+
+Totals = dict[tuple[str, str | None, str], Any]
+"""Sheet, currency and heading -> what is in the cell."""
+# Heading of a sheet -> where the manifest has the same sum: table and column.
+SIGNED = {
+    ("summary", "used"): ("summary", "used_amount"),
+    ("summary", "billed"): ("summary", "billed_amount"),
+    ("summary", "credited"): ("summary", "credited_amount"),
+    ("summary", "difference"): ("summary", "difference"),
+    ("summary", "not counted"): ("summary", "not_counted_amount"),
+    ("used", "used"): ("used", "amount"),
+    ("billed", "billed"): ("rollforward", "billed"),
+    ("billed", "credited"): ("rollforward", "credited"),
+    ("billed", "not counted"): ("summary", "not_counted_amount"),
+    ("matching", "used"): ("matches", "used_amount"),
+    ("matching", "billed"): ("matches", "billed_amount"),
+    ("matching", "credited"): ("matches", "credited_amount"),
+    ("matching", "difference"): ("matches", "difference"),
+    ("breaks", "difference"): ("breaks", "difference"),
+    ("breaks", "open difference"): ("breaks", "open_difference"),
+    ("corrections", "unbilled"): ("rollforward", "corrections"),
+    ("opening", "opening"): ("opening", "opening"),
+    ("opening", "unposted"): ("opening", "unposted"),
+    **{
+        ("roll-forward", name): ("rollforward", name)
+        for name in (
+            *("opening", "unposted", "corrections", "used", "billed", "credited", "closing"),
+        )
+    },
+}
+SUM = re.compile(r"([+-]?)SUM\('([^']+)'!([A-Z0-9:]+)\)")
+FORMULA = re.compile(r"=\((0|(?:[+-]?SUM\('[^']+'![A-Z0-9:]+\))+)\)/(10*)")
+
+
+def signed_totals(manifest: dict[str, Any]) -> Totals:
+    """Return the totals that a working paper must have, from the sums of its manifest."""
+    totals = {}
+    for (sheet, heading), (table, column) in SIGNED.items():
+        for row in manifest["sums"][table]:
+            totals[sheet, row["currency"], heading] = Decimal(row[column] or 0)
+    return totals
+
+
+def read_totals(file: Path, *, formulas: bool = False) -> Totals:
+    """Return the totals of a working paper: cached values as numbers, or formulas."""
+    workbook = openpyxl.load_workbook(file, data_only=not formulas)
+    totals = {}
+    for sheet in workbook:
+        rows = [*sheet.iter_rows(values_only=True)]
+        headings: list[Any] = next((list(row) for row in rows if row[0] == "currency"), [])
+        for row in rows:
+            label = str(row[0] or "")
+            if not headings or not label.startswith("Total "):
+                continue
+            currency = label.removeprefix("Total ")
+            for heading, value in zip(headings, row, strict=False):
+                if value is not None and heading != "currency":
+                    key = sheet.title, None if currency == "no currency" else currency, heading
+                    totals[key] = _exact(value)
+    return totals
+
+
+def exact(totals: Totals) -> Totals:
+    """Return totals as numbers, also those that are text because a formula would round them."""
+    numbers = {}
+    for key, value in totals.items():
+        if isinstance(value, str):
+            text = value.partition(" (")[0]
+            value = Decimal(text.replace(",", "").replace("\u2212", "-"))  # noqa: PLW2901
+        numbers[key] = value
+    return numbers
+
+
+def _exact(value: Any) -> Any:
+    return Decimal(repr(value)) if isinstance(value, int | float) else value
+
+
+def evaluate(file: Path) -> Totals:
+    """Return the totals of a working paper, its formulas computed here and not by an office."""
+    workbook = openpyxl.load_workbook(file)
+    totals = {}
+    for key, formula in read_totals(file, formulas=True).items():
+        if not str(formula).startswith("="):
+            totals[key] = formula
+            continue
+        found = FORMULA.fullmatch(formula)
+        assert found, formula
+        total = 0
+        for sign, name, cells in SUM.findall(formula):
+            left, top, right, bottom = range_boundaries(cells)
+            rows = workbook[name].iter_rows(top, bottom, left, right, values_only=True)
+            parts = [value for row in rows for value in row if value is not None]
+            assert all(isinstance(value, int) for value in parts), formula
+            total += -sum(parts) if sign == "-" else sum(parts)
+        totals[key] = Decimal(total) / int(found[2])
+    return totals
