@@ -28,6 +28,7 @@ class HomeResource(dg.ConfigurableResource[None]):
     """Opens a home of this deployment."""
 
     path: str
+    name: str = "home"  # of the resource: the same on each machine, as the path need not be
 
     def setup_for_execution(self, context: dg.InitResourceContext) -> None:
         """Note which process works on a run, for the sensor `killed_runs`."""
@@ -37,7 +38,7 @@ class HomeResource(dg.ConfigurableResource[None]):
         # Where the home cannot be opened, the step says why.
         with suppress(dg.Failure), self.session() as session:
             process = f"{run.run_id} {session.metadata.this_process()}"
-            context.instance.add_run_tags(run.run_id, {HOME_TAG: self.path, PROCESS_TAG: process})
+            context.instance.add_run_tags(run.run_id, {HOME_TAG: self.name, PROCESS_TAG: process})
 
     @contextmanager
     def session(self) -> Iterator[AppSession]:

@@ -161,7 +161,7 @@ def _killed_runs(names: Names) -> dg.SensorDefinition:
         """
         home = home_in(context, names)
         # Its metadata database knows no process of another home.
-        of_home = dg.RunsFilter(statuses=[Status.STARTED], tags={HOME_TAG: home.path})
+        of_home = dg.RunsFilter(statuses=[Status.STARTED], tags={HOME_TAG: home.name})
         started = context.instance.get_runs(of_home)
         if not started:
             return dg.SkipReason("No run is started.")

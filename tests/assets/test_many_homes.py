@@ -184,7 +184,7 @@ def test_a_home_fails_no_run_of_another(sites: list[SiteOfMany]) -> None:
     run = dg.DagsterRun(job_name="south_1__publish", status=dg.DagsterRunStatus.STARTED)
     north.instance.add_run(run)
     gone = f"{run.run_id} {this_process()}1"
-    tags = {HOME_TAG: str(south.home.root), PROCESS_TAG: gone}
+    tags = {HOME_TAG: south.names.resource, PROCESS_TAG: gone}
     north.instance.add_run_tags(run.run_id, tags)
     assert evaluate(north, "killed_runs").skip_message == "No run is started."
     assert "1 of 1 started runs" in str(evaluate(south, "killed_runs").skip_message)
@@ -193,7 +193,8 @@ def test_a_home_fails_no_run_of_another(sites: list[SiteOfMany]) -> None:
 def evaluate(site: SiteOfMany, sensor: str) -> Any:
     """Evaluate a sensor of a home."""
     defs = site.defs
-    resources = {site.names.resource: HomeResource(path=str(site.home.root))}
+    name = site.names.resource
+    resources = {name: HomeResource(path=str(site.home.root), name=name)}
     context = dg.build_sensor_context(
         site.instance, resources=resources, repository_def=defs.get_repository_def()
     )
