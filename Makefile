@@ -16,7 +16,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE # tests start many programs; each would compile the code again
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-bucket rehearsal test-slow check dev bench fuzz format lock
+.PHONY: help demo test test-long test-all test-bucket rehearsal test-slow check dev bench fuzz format lock
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(ROOT)/Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -44,11 +44,13 @@ demo: $(VENV)/.installed ## the whole pipeline on the embedded sandbox, in half 
 test: $(VENV)/.installed ## the tests (two minutes on two cores)
 	@$(IN) $(PYTEST) -m "not long and not slow"
 
-test-all: $(VENV)/.installed ## the tests that `make test` leaves out (minutes)
+test-long: $(VENV)/.installed ## the longer tests, in a browser, too (ten minutes)
 	-@$(IN) $(BIN)/python -m tests.browser.install
-	-@$(IN) $(BIN)/python -m tests.office.install
 	@$(IN) $(PYTEST) -n 4 -m long --durations=20 # some of them wait for a limit or a daemon
-	@$(MAKE) -C $(ROOT) test-bucket rehearsal
+
+test-all: $(VENV)/.installed ## the tests that `make test` leaves out (half an hour)
+	-@$(IN) $(BIN)/python -m tests.office.install
+	@$(MAKE) -C $(ROOT) test-long test-bucket rehearsal
 
 test-bucket: $(VENV)/.installed ## the whole job with files in a bucket, on an S3 server and PostgreSQL
 	@$(IN) HOMES=bucket $(PYTEST) tests/end_to_end -m "not slow"
