@@ -107,7 +107,5 @@ def home_defs(names: Names, settings: Settings) -> dg.Definitions:
             automation.maintenance_schedule(names, settings, maintenance),
         ],
         sensors=sensors.home_sensors(names),
-        resources={
-            names.resource: HomeResource(path=str(settings.home.root), name=names.resource)
-        },
+        resources={names.resource: HomeResource(path=str(settings.home.root), name=names.resource)},
     )
