@@ -49,4 +49,4 @@ def test_the_definitions_are_complete_and_loadable_without_connections(home: Hom
     assert {each.name for each in defs.schedules or ()} == {"nightly", "weekly_maintenance"}
     sensors = {each.name for each in defs.sensors or ()}
     assert sensors == {"publish_after_reads", "connections", "findings", "killed_runs"}
-    assert set(HomeResource.model_fields) == {"path"}  # and no secret
+    assert set(HomeResource.model_fields) == {"path", "name"}  # and no secret
