@@ -65,6 +65,7 @@ def homes(tmp_path: Path) -> Iterator[Homes]:
         stores.metadata.close()
 
 
+@pytest.mark.long
 def test_sums_are_those_of_the_homes(homes: Homes, tmp_path: Path) -> None:
     file = tmp_path / "all.duckdb"
     (homes.folder / "no home").mkdir()

@@ -137,6 +137,7 @@ def test_a_list_that_lost_many_rows_is_held_and_approved(synced: Cli, sandbox: R
     assert "No scan of acme/billing is held." in synced(*approve, code=1).stderr
 
 
+@pytest.mark.long
 def test_versions_are_built_rolled_back_and_rebuilt(
     synced: Cli, sandbox: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -119,6 +119,7 @@ def test_a_rollback_undoes_what_later_versions_remember(stores: Stores) -> None:
     assert again[5] is not None
 
 
+@pytest.mark.long
 def test_a_version_that_is_published_again_has_its_memory_again(stores: Stores) -> None:
     publish(stores, billing=[bill("b", line("u", "5.01")), bill("c", line("gone", "7.00"))])
     ((new,),) = stores.rows("SELECT break_id FROM reconciliation.breaks WHERE rule = 'not_used'")
@@ -163,6 +164,7 @@ def test_books_that_lack_an_edited_mapping_or_a_decision_say_so(stores: Stores) 
         assert "books_outdated" not in codes(stores)
 
 
+@pytest.mark.long
 def test_memory_is_written_only_where_it_changes(stores: Stores) -> None:
     for amount in ("5.01", "5.01", "5.02", "5.02"):
         bill_at(stores, amount)

@@ -196,6 +196,7 @@ def publish_three(stores: Stores) -> None:
 three = home_of(publish_three)
 
 
+@pytest.mark.long
 def test_books_begin_as_those_of_connections_that_did_not_change(
     three: Stores, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

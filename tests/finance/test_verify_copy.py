@@ -138,6 +138,7 @@ AMOUNTS = {
 }
 
 
+@pytest.mark.long
 def test_an_intact_copy_is_verified_without_partner_sync(two: Stores, october: Path) -> None:
     signed = list_closes(two)[1]["manifest_sha256"]
     for options in ((), ("--manifest", signed)):

@@ -66,6 +66,7 @@ def test_a_break_is_decided_about_and_gone_and_back(stores: Stores) -> None:
     assert breaks(stores, "break_id, first_seen") == known
 
 
+@pytest.mark.long
 def test_a_rebuild_with_a_newer_scan_knows_since_when_there_is_a_break(stores: Stores) -> None:
     publish(stores, usage=[used("u"), used("v")])
     known = breaks(stores, "break_id, first_seen")

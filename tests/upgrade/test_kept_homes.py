@@ -109,6 +109,7 @@ def test_every_command_reads_a_home_of_0_2_0(kept: Kept) -> None:
         assert expected in kept.command(command)
 
 
+@pytest.mark.long
 def test_a_home_of_0_2_0_is_upgraded_and_loses_no_value(kept: Kept) -> None:
     before = held(kept.home.link)
     with kept.open() as session:

@@ -198,6 +198,7 @@ def test_a_rebuild_holds_what_the_published_version_holds_or_is_refused(publishe
     assert not build(published).is_new
 
 
+@pytest.mark.long
 def test_a_version_says_when_rows_of_each_connection_were_written(stores: Stores) -> None:
     def publish(connection: str, amount: str = "1.10") -> dict[str, int]:
         read(stores, Reading(usage(1, 2, amount=amount), connection=connection))
