@@ -41,6 +41,8 @@ OPTIONS = (
     "-master.volumeSizeLimitMB=64",
     "-volume.max=50",
 )
+FIRST_PORT = 12_000
+LAST_PORT = 32_000
 SERVE = """
 "$@" < /dev/null > log 2>&1 &
 read -r _
@@ -122,10 +124,17 @@ def started_bucket() -> Iterator[BucketServer]:
 
 
 def _free_ports() -> dict[str, int]:
-    """Return free ports for each part of the server, by its options."""
+    """Return free ports for each part of the server, by its options.
+
+    They are below those that the system gives to outgoing connections: on a busy machine, one of
+    these would be taken before the server has it.
+    """
     options = [f"{name}.port{kind}" for name in PORTS for kind in ("", ".grpc")]
+    ports = dict[str, int]()
     with ExitStack() as opened:
-        sockets = [opened.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in options]
-        return {
-            option: each.getsockname()[1] for option, each in zip(options, sockets, strict=True)
-        }
+        while len(ports) < len(options):
+            port = FIRST_PORT + secrets.randbelow(LAST_PORT - FIRST_PORT)
+            with suppress(OSError):
+                opened.enter_context(socket.create_server(("127.0.0.1", port)))
+                ports[options[len(ports)]] = port
+    return ports
