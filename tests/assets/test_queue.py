@@ -14,7 +14,7 @@ from tests.assets.test_many_homes import EAST, NORTH, SOUTH, USAGE_ROWS
 from tests.homes import make_home, rows
 from tests.sandbox.running import Running, started
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 DAYS = 3  # of the backfill
 AT_ONCE = 4  # runs of a home, as assets/dagster.yaml has it

@@ -27,7 +27,7 @@ OURS = re.compile(r"\r?\x1b\[([0-9;]*m|\?25l|\?25h\r?|1A|2K)|\r+\n")
 DONE, USAGE, ATTENTION = ExitCode.DONE, ExitCode.USAGE, ExitCode.NEEDS_ATTENTION
 CALLS = {**ARGUMENTS, "demo": "--home=HOME", "init": "--name=second OPTIONS"}
 CALLS["erase"] += " --force"  # of 25 records, one is more than a hundredth
-CODES = dict.fromkeys(("check", "demo", "notify test"), USAGE) | dict.fromkeys(
+CODES = dict.fromkeys(("check", "demo", "notify test", "pull"), USAGE) | dict.fromkeys(
     ("approve", "init", "status", "sync", "versions build", "versions rebuild"), ATTENTION
 )
 SHOWING = {  # what the service said

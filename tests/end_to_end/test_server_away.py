@@ -4,21 +4,27 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from pipelines.core.errors import ExitCode
 from tests.end_to_end.test_sync import page_requests
 from tests.homes import make_home, rows, sync_once
-from tests.postgresql import Server, running_server
 from tests.sandbox.running import SMALL, Running, started
+
+if TYPE_CHECKING:
+    from tests.postgresql import Server
 
 pytestmark = pytest.mark.long
 AWAY = 4.0  # seconds
 
 
 @pytest.fixture
-def server() -> Iterator[Server]:
+def server() -> "Iterator[Server]":
+    # Elsewhere it is a plugin, which pytest has to import first.
+    from tests.postgresql import running_server  # noqa: PLC0415
+
     with running_server() as server:
         yield server
 
@@ -31,7 +37,7 @@ def slow() -> Iterator[Running]:
 
 
 def test_a_sync_waits_for_a_server_that_is_restarted(
-    tmp_path: Path, server: Server, slow: Running, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, server: "Server", slow: Running, caplog: pytest.LogCaptureFixture
 ) -> None:
     home = make_home(tmp_path / "home", slow)
     home.settings_file.write_text(f'metadata_url = "{server.url}"\n[streams.usage]\nlimit = 40\n')

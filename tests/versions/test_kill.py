@@ -215,7 +215,7 @@ def test_what_is_killed_at_any_durable_step_is_done_by_the_next_command(
     check_killed(WORK[name], seen, homes)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WORK)
 def test_so_it_is_with_a_bucket_on_the_same_machine_and_on_another(
     name: str, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
