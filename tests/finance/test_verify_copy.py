@@ -210,7 +210,7 @@ def test_a_forged_sum_with_its_rows_is_found_by_the_signed_manifest(october: Pat
     assert run(october, "--manifest", signed) == (1, f"{REWRITTEN}\n")
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_balances_of_any_months_go_on_from_those_before(tmp_path: Path) -> None:
     for seed in range(3 * EFFORT):
         for stores, books, folder in closed_in_turn(tmp_path, seed):

@@ -72,7 +72,7 @@ def test_copies_that_contain_an_erased_value_are_named(two: Stores) -> None:
     assert [row["problem"] for row in list_closes(two)] == [None, None]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_any_months_have_totals_that_are_signed(tmp_path: Path) -> None:
     for seed in range(10, 10 + 2 * EFFORT):
         for _stores, _books, folder in closed_in_turn(tmp_path, seed):
