@@ -15,7 +15,7 @@ from pipelines.config.home import Home
 from tests.reconcile.books import FIRST, bill, decide, line, partners, publish, used
 from tests.versions.homes import Stores
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 HOMES = 20
 WITHOUT_USAGE = 7

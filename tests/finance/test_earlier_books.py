@@ -267,7 +267,7 @@ def run(folder: Path, seed: int, steps: int) -> None:
     home.stores.metadata.close()
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.timeout(1_200)
 def test_books_of_what_changed_are_those_of_all(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
