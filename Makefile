@@ -10,7 +10,8 @@ BIN := $(VENV)/bin
 CLUSTER := $(ROOT)/.venv-cluster
 IN := cd $(ROOT) &&
 LOCKED := --quiet --no-deps --require-hashes -r
-PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
+PARALLEL := pytest -n 2 --dist worksteal
+PYTEST := $(BIN)/python -m $(PARALLEL)
 EXAMPLES ?= 100
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE # tests start many programs; each would compile the code again
@@ -52,14 +53,17 @@ test-all: $(VENV)/.installed ## the tests that `make test` leaves out (half an h
 	-@$(IN) $(BIN)/python -m tests.office.install
 	@$(MAKE) -C $(ROOT) test-long test-bucket rehearsal
 
-test-bucket: $(VENV)/.installed ## the whole job with files in a bucket, on an S3 server and PostgreSQL
-	@$(IN) HOMES=bucket $(PYTEST) tests/end_to_end -m "not slow"
+test-bucket: $(CLUSTER)/.installed ## files in a bucket, on an S3 server and PostgreSQL (minutes)
+	@$(IN) $(CLUSTER)/bin/python -m $(PARALLEL) -m "bucket and not slow" tests/files
+	@$(IN) HOMES=bucket $(CLUSTER)/bin/python -m $(PARALLEL) -m "not slow" tests/end_to_end
 
 rehearsal: $(CLUSTER)/.installed ## two workers on this machine, one is killed (minutes)
 	@$(IN) $(CLUSTER)/bin/python -m pytest -m cluster tests/cluster
 
-test-slow: $(VENV)/.installed ## the slowest tests; then 300 changes that a test should notice (hours)
+# The slowest tests; then 300 changes that a test should notice.
+test-slow: $(VENV)/.installed $(CLUSTER)/.installed ## hours
 	@$(IN) $(PYTEST) -m slow
+	@$(IN) $(CLUSTER)/bin/python -m $(PARALLEL) -m "bucket and slow" tests/files
 	@$(IN) $(BIN)/python -m tests.mutate
 
 check: $(VENV)/.installed ## format, lint, types, layers, tests

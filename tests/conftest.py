@@ -22,17 +22,16 @@ POSTGRESQL = (
     FOLDER / "rate_limit/test_postgresql.py",
     FOLDER / "versions/test_lost_lock.py",
 )
+FOLDER_ONLY = ("test_settings.py", "test_store.py")
 BUCKET = [
-    FOLDER / "files" / f"test_{name}.py"
-    for name in ("archive", "configuration", "open_store", "pull", "stopped", "versions")
-]
+    file for file in FOLDER.glob("files/test_*.py") if file.name not in FOLDER_ONLY
+]  # they import obstore
 LONG = (
     FOLDER / "sandbox",
     FOLDER / "interface",
     BROWSER,
     OFFICE,
     *POSTGRESQL,
-    *BUCKET,
 )  # all tests in them
 
 gc.set_threshold(50_000)  # looking for garbage as often as usual takes a tenth of the time
@@ -45,7 +44,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Import fixtures where tests run, not in the process that shares them out."""
     if getattr(config.option, "dist", "no") == "no":
         config.pluginmanager.import_plugin("tests.fixtures")
-        if os.environ.get("HOMES") == "bucket":
+        if _has_buckets(config):
             config.pluginmanager.import_plugin("tests.bucket")
             config.pluginmanager.import_plugin("tests.postgresql")
 
@@ -54,6 +53,8 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     """Do not import what `make test` leaves out, nor tests that need a program without it."""
     if collection_path == CLUSTER:
         return None if config.option.markexpr == "cluster" else True
+    if collection_path in BUCKET:
+        return None if _has_buckets(config) else True
     is_left_out = collection_path in LONG and config.option.markexpr.startswith("not long")
     return True if is_left_out or collection_path in _without_program() else None
 
@@ -80,10 +81,21 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests of folders and files that are long as a whole."""
+def _has_buckets(config: pytest.Config) -> bool:
+    """Tell whether tests run in the environment that has an S3 server and its client."""
+    return "bucket" in (os.environ.get("HOMES"), *config.option.markexpr.split())
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark the tests of folders and files as a whole; leave out those that need a bucket."""
     for item in items:
+        if item.path in BUCKET:
+            item.add_marker(pytest.mark.bucket)
         if any(item.path.is_relative_to(folder) for folder in LONG):
             item.add_marker(pytest.mark.long)
         if item.path.is_relative_to(CLUSTER):
             item.add_marker(pytest.mark.cluster)
+    if not _has_buckets(config):
+        left_out = [item for item in items if item.get_closest_marker("bucket")]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if not item.get_closest_marker("bucket")]

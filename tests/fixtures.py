@@ -21,7 +21,6 @@ import pytest
 
 from pipelines.config.home import Home
 from tests.homes import copied, make_home, sync_once, synced_home
-from tests.on_bucket import moved
 from tests.sandbox.running import SMALL, Running, started
 from tests.versions.homes import OpenHome, Stores, home_of, made_home, publish_ten
 
@@ -80,6 +79,8 @@ def open_home(
             stores = made_home(tmp_path_factory, make).copied(tmp_path / make.__name__)
             at_end.callback(stores.metadata.close)
             if os.environ.get("HOMES") == "bucket":
+                from tests.on_bucket import moved  # noqa: PLC0415 - needs obstore
+
                 bucket = request.getfixturevalue("bucket")
                 return moved(stores, replace(bucket, url=f"{bucket.url}-{make.__name__}"))
             return stores

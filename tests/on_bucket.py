@@ -81,8 +81,11 @@ def on_copy(stores: Stores, bucket: Bucket, number: int) -> Stores:
     return on(stores, store)
 
 
-def downloaded(bucket: Bucket, folder: Path) -> Path:
-    """Download all objects into a folder, named as they are."""
+def downloaded(stores: Stores, folder: Path) -> Path:
+    """Download all objects of a home into a folder, named as they are."""
+    store = stores.warehouse.store
+    assert isinstance(store, CachedStore)
+    bucket = store._bucket
     for name in bucket.list():
         file = folder / name
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -2,7 +2,7 @@
 
 `python -m tests.versions.test_kill HOME WORK` makes HOME-1, HOME-2, … until the work meets fewer
 than k steps, and prints that k. It forks from a process without threads, so each copy costs little.
-With a bucket (`URL ENDPOINT`), each copy has its own objects; each change of one is a step, too.
+With files in a bucket, tests/files/test_kill.py does the same.
 """
 
 import os
@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
-from itertools import count, cycle
+from itertools import count
 from pathlib import Path
 from subprocess import run
 from tempfile import TemporaryDirectory
@@ -31,25 +31,19 @@ from pipelines.app.checkup import run_checks
 from pipelines.app.maintenance import rollback, verify_files
 from pipelines.app.nightly import build_with_books, rebuild_with_books
 from pipelines.core.errors import PartnerSyncError
-from pipelines.files.bucket import Bucket
-from pipelines.files.cached import CachedStore
+from pipelines.files.store import FolderStore
 from pipelines.finance.books import make_books, why_outdated
 from pipelines.finance.close import close_month, list_closes
 from pipelines.finance.reconciled import open_books as open_published_books
 from pipelines.metadata.decisions import break_decisions
 from pipelines.versions.prune import prune
 from pipelines.warehouse.books import BooksFolder
-from tests.on_bucket import copy_of, downloaded, elsewhere, moved, on_copy, reopened
 from tests.reconcile.books import FIRST, bill, decide, line, partners, publish, used
 from tests.versions.homes import DAY, Reading, Stores, read, usage
 from tests.versions.named import OTHERS, WITH_NAME, erase, files_with, roll_back
 
-pytest_plugins = ["tests.bucket"]
-
 LOADED_ONCE = (pd, pytz, pyarrow.json)  # DuckDB imports them; not in each of the forks
 STEPS = [(os, name) for name in ("fsync", "rename", "replace", "symlink", "unlink")]
-# With a bucket: what changes objects, and what the next command finds here.
-BUCKET_STEPS = [(Bucket, "upload"), (Bucket, "write"), (Bucket, "delete"), (os, "rename")]
 FURTHER = usage(*range(1, 12), amount="2.20")
 HAS_USAGE = "SELECT 1 FROM meta.columns WHERE table_name = 'usage' AND column_name = 'amount'"
 HISTORY = "SELECT _key, amount, _valid_from, _valid_to FROM history.usage ORDER BY ALL"
@@ -184,18 +178,23 @@ WORK = {
 }
 
 
-def kill_work(home: Path, work: str, bucket: Bucket | None) -> int:
+def open_copy(copy: Path, _number: int) -> Stores:
+    return Stores.open(copy)
+
+
+def kill_work(
+    home: Path,
+    work: str,
+    open_home: Callable[[Path, int], Stores] = open_copy,
+    steps: Sequence[tuple[Any, str]] = STEPS,
+) -> int:
     """Kill the work at every step, in a copy of the home each; return where none was left."""
     for k in count(1):
         copy = shutil.copytree(home, home.with_name(f"{home.name}-{k}"), symlinks=True)
         child = os.fork()
         if child == 0:
-            stores = Stores.open(copy)
-            if bucket is None:
-                kill_at(k)
-            else:
-                stores = on_copy(stores, bucket, k)
-                kill_at(k, BUCKET_STEPS)
+            stores = open_home(copy, k)
+            kill_at(k, steps)
             WORK[work].work(stores)
             os._exit(0)
         if not os.WIFSIGNALED(os.waitpid(child, 0)[1]):
@@ -211,28 +210,7 @@ def test_what_is_killed_at_any_durable_step_is_done_by_the_next_command(
     stores: Stores = request.getfixturevalue(WORK[name].home)
     WORK[name].prepare(stores)
     seen = [stores.keys()]
-    homes = (killed for _k, killed in killed_homes(stores, name, capsys))
-    check_killed(WORK[name], seen, homes)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", WORK)
-def test_so_it_is_with_a_bucket_on_the_same_machine_and_on_another(
-    name: str, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
-) -> None:
-    bucket: Bucket = request.getfixturevalue("bucket")
-    stores: Stores = request.getfixturevalue(WORK[name].home)
-    WORK[name].prepare(stores)
-    stores = moved(stores, bucket)
-    seen = [stores.keys()]
-    # In turn, the next command is on the same machine, and on one without any copy.
-    machines = cycle([reopened, elsewhere])
-    homes = (
-        open_next(killed, copy_of(bucket, k))
-        for open_next, (k, killed) in zip(
-            machines, killed_homes(stores, name, capsys, bucket), strict=False
-        )
-    )
+    homes = (killed for _k, killed in killed_homes(stores, capsys, ("versions", name)))
     check_killed(WORK[name], seen, homes)
 
 
@@ -269,10 +247,11 @@ def state(stores: Stores) -> tuple[Any, ...]:
 def kept_with_name(stores: Stores) -> list[str]:
     """Return the files, or objects, that contain the name."""
     found = set(files_with(stores.home.root))
-    store = stores.warehouse.store
-    if isinstance(store, CachedStore):
+    if not isinstance(stores.warehouse.store, FolderStore):
+        from tests.on_bucket import downloaded  # noqa: PLC0415 - needs obstore
+
         with TemporaryDirectory(dir=stores.home.root.parent) as folder:
-            found.update(files_with(downloaded(store._bucket, Path(folder))))
+            found.update(files_with(downloaded(stores, Path(folder))))
     return sorted(found)
 
 
@@ -307,14 +286,16 @@ def require_books(stores: Stores) -> None:
 
 
 def killed_homes(
-    stores: Stores, work: str, capsys: pytest.CaptureFixture[str], bucket: Bucket | None = None
+    stores: Stores, capsys: pytest.CaptureFixture[str], arguments: Sequence[str]
 ) -> Iterator[tuple[int, Stores]]:
-    """Yield a home in which the work was not killed, then those in which it was at step k."""
+    """Yield a home in which the work was not killed, then those in which it was at step k.
+
+    `arguments`: the folder below tests whose test_kill.py does it, the work, and what that needs.
+    """
     stores.metadata.close()
     home = stores.home.root
-    command = [sys.executable, "-m", "tests.versions.test_kill", str(home), work]
-    if bucket is not None:
-        command += [bucket.url, str(bucket.endpoint)]
+    folder, *others = arguments
+    command = [sys.executable, "-m", f"tests.{folder}.test_kill", str(home), *others]
     found = run(command, capture_output=True, text=True, check=True)
     tried = range(1, int(found.stdout) + 1)
     with capsys.disabled():
@@ -327,6 +308,5 @@ def killed_homes(
 
 
 if __name__ == "__main__":
-    _program, folder, name, *address = sys.argv
-    objects = Bucket(*address[:2]) if address else None  # type: ignore[arg-type]
-    sys.stdout.write(str(kill_work(Path(folder), name, objects)))
+    _program, folder, name = sys.argv
+    sys.stdout.write(str(kill_work(Path(folder), name)))
