@@ -35,6 +35,10 @@ BY_MONTH: Final = (
 # Roles without which nobody can tell with which rows a row belongs.
 BY_KEY: Final = ["id", "line_usage", "lines"]
 BY_TIME: Final = ["partner", "period", "currency"]
+# What a line bills, if the line does not say it: that of the usage that it names.
+ITEMS: Final = (
+    "usage.plan", "usage.metric", "usage.unit", "usage.region", "usage.organization",
+)  # fmt: skip
 # Its currency is a part of what identifies a break, so that two are never added.
 INSERT_BREAKS: Final = """
 INSERT INTO reconciliation.break_rows
@@ -136,6 +140,7 @@ class _Engine:
             "erased": list(self.inputs.erased),
             "has_partners": "partners.id" in roles,
             "has_quantity": roles >= {"usage.quantity", "billing.line_quantity"},
+            "has_items": by_usage and not roles.isdisjoint(ITEMS),
             "has_amount": roles >= {"usage.amount", billed},
         }
 

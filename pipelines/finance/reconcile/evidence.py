@@ -167,6 +167,7 @@ def _shares(
         "codes": Share(codes, values),
         "times": Share(times, values),
         "few": Share(values if is_few else 0, values),
+        "words": Share(values - numbers if is_few else 0, rows),
         # About: DuckDB estimates how many differ, and each connection may have all of them.
         "different": Share(min(distinct * connections, values), values),
     }

@@ -31,6 +31,7 @@ KINDS: Final = {
     "few": f"rows have one of at most {FEW} values",
     "times": "values are dates, times or months",
     "labels": "rows have a value",
+    "words": f"rows have one of at most {FEW} values, and no number",
     "numbers": "rows have a number",
 }
 # Roles that are found by name, with the kind of their fields. A date may be any of several times,
@@ -46,15 +47,23 @@ NAMED_ROLES: Final = {
     "billing.period": "times",
     "usage.organization": "labels",
     "usage.plan": "labels",
+    "usage.unit": "words",
+    "usage.region": "words",
     "usage.metric": "labels",
     "billing.organization": "labels",
     "billing.number": "labels",
     "billing.line_plan": "labels",
+    "billing.line_unit": "labels",
+    "billing.line_region": "labels",
+    "billing.line_metric": "labels",
 }
 # Roles whose values are those of the other side.
 AGREE: Final = {
     "billing.organization": "usage.organization",
     "billing.line_plan": "usage.plan",
+    "billing.line_metric": "usage.metric",
+    "billing.line_unit": "usage.unit",
+    "billing.line_region": "usage.region",
 }
 T = TypeVar("T")
 Columns = tuple[FieldColumn, ...]

@@ -24,7 +24,8 @@ WITH parts AS NOT MATERIALIZED (
     SELECT
         record._connection AS connection, {id} AS id, {partner} AS partner,
         {organization} AS organization, {month} AS month, {day} AS day,
-        {currency} AS currency, {plan} AS plan, {metric} AS metric,
+        {currency} AS currency, {plan} AS plan, {metric} AS metric, {unit} AS unit,
+        {region} AS region,
         {quantity} AS quantity, {price} AS price, {amount} AS amount,
         {recorded} AS recorded_at, {recorded_on} AS recorded_on, {updated} AS updated_at,
         {unread} AS unread, {unread_text} AS unread_text, {place}
@@ -69,7 +70,8 @@ WITH bills AS NOT MATERIALIZED ({bills}), lines AS NOT MATERIALIZED (
         line._index::VARCHAR AS line, {line_usage} AS reference,
         nullif(concat_ws(',', bills.unread, {line_unread}), '') AS unread,
         coalesce({line_unread_text}, bills.unread_text) AS unread_text,
-        {line_plan} AS plan, {line_price} AS price,
+        {line_plan} AS plan, {line_metric} AS metric, {line_unit} AS unit,
+        {line_region} AS region, {line_price} AS price,
         if(bills.is_credit, -abs({line_quantity}), {line_quantity}) AS quantity,
         if(bills.is_credit, -abs({line_amount}), {line_amount}) AS amount
     FROM {lines} AS line

@@ -150,3 +150,15 @@ SELECT
 FROM reconciliation.read_otherwise AS lines
 LEFT JOIN finance.names AS names
     ON names.connection = lines.connection AND names.partner_id = lines.partner;
+
+-- What is for no usage is of another kind: credit note, or fee.
+CREATE OR REPLACE VIEW finance.totals AS
+SELECT
+    coalesce(names.partner, totals.partner, 'no partner') AS partner, totals.month,
+    totals.currency, totals.plan, totals.metric, totals.unit, totals.region, totals.organization,
+    totals.kind, totals.used_rows, totals.used_quantity, totals.used_amount AS used,
+    totals.billed_rows, totals.billed_quantity, totals.billed_amount AS billed,
+    totals.connection, totals.partner AS partner_id
+FROM reconciliation.totals AS totals
+LEFT JOIN finance.names AS names
+    ON names.connection = totals.connection AND names.partner_id = totals.partner;
