@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 from alembic import command
 from alembic.config import Config
@@ -19,6 +20,8 @@ from sqlalchemy import (
     Connection,
     Engine,
     RootTransaction,
+    RowMapping,
+    Select,
     create_engine,
     event,
     text,
@@ -45,16 +48,9 @@ BUSY_SECONDS = 30
 DURABLE = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL"
 # A reader that has to become a writer fails where another one wrote meanwhile.
 WRITER = "BEGIN IMMEDIATE"
-# The longest wait for a lock, times in UTC, and one lock (any number) for all transactions. Those
-# of the rate limit are several for each request: they have a lock for each actor.
-LOCK_ALL = """
-SELECT set_config('lock_timeout', '{:.0f}ms', true), set_config('timezone', 'UTC', true),
-    pg_advisory_xact_lock(7405112)
-"""
-LOCK_ACTOR = """
-SELECT set_config('lock_timeout', '{:.0f}ms', true), set_config('timezone', 'UTC', true),
-    pg_advisory_xact_lock(7405112, hashtext(%s))
-"""
+# One lock (any number) for all transactions but those of the rate limit. These are several for each
+# request: the row of an actor is their lock.
+LOCK_ALL = "SELECT pg_advisory_xact_lock(7405112)"
 
 
 @dataclass(frozen=True)
@@ -79,14 +75,10 @@ class Metadata:
         engine = _open_engine(file, url, busy_seconds)
 
         def begin_transaction(connection: Connection) -> None:
-            actor = connection.get_execution_options().get("actor")
             if url is None:
                 connection.exec_driver_sql(WRITER)
-            elif actor is None:
-                connection.exec_driver_sql(LOCK_ALL.format(1 + 1000 * busy_seconds))
-            else:
-                lock = LOCK_ACTOR.format(1 + 1000 * busy_seconds)
-                connection.exec_driver_sql(lock, (actor,))
+            elif not connection.get_execution_options().get("locks_rows"):
+                connection.exec_driver_sql(LOCK_ALL)
 
         event.listen(engine, "begin", begin_transaction)
         event.listen(engine, "handle_error", translate_error)
@@ -130,26 +122,31 @@ class Metadata:
         return session, transaction
 
     @contextmanager
-    def actor_transaction(self, actor: str) -> Iterator[Connection]:
-        """Yield a connection in a transaction about the rate limit of one actor.
+    def row_transaction(
+        self, query: Select[Any], values: dict[str, Any]
+    ) -> Iterator[tuple[Connection, RowMapping | None]]:
+        """Yield a connection in a transaction, and the row that `query` locks (FOR UPDATE) first.
 
-        Those of one actor run one after the other. On PostgreSQL, nothing else waits for them, and
-        they wait for nothing else; SQLite has one writer at a time.
+        Those that lock one row run one after the other. On PostgreSQL, nothing else waits for them,
+        and they wait for nothing else; SQLite has one writer at a time.
         """
-        begin = partial(self._begin_about, actor)
-        connection, transaction = when_reachable(begin, self.patience)
+        begin = partial(self._begin_with_row, query, values)
+        connection, transaction, row = when_reachable(begin, self.patience)
         with connection, transaction:
-            yield connection
+            yield connection, row
 
-    def _begin_about(self, actor: str) -> tuple[Connection, RootTransaction]:
+    def _begin_with_row(
+        self, query: Select[Any], values: dict[str, Any]
+    ) -> tuple[Connection, RootTransaction, RowMapping | None]:
         connection = self.engine.connect()
         try:
-            connection.execution_options(actor=actor)
+            connection.execution_options(locks_rows=True)
             transaction = connection.begin()
+            row = connection.execute(query, values).mappings().one_or_none()
         except BaseException:
             connection.close()
             raise
-        return connection, transaction
+        return connection, transaction, row
 
     def now(self, connection: Connection, clock: Clock) -> float:
         """Return seconds of the clock that all processes share and nobody sets.
@@ -191,7 +188,8 @@ def _open_engine(file: Path, url: str | None, busy_seconds: float) -> Engine:
     if url is None:
         return _sqlite(file, busy_seconds)
     # Not the server's default: a snapshot of before the wait would be an old one.
-    return postgresql_engine(url, "READ COMMITTED")
+    wait = f"-c lock_timeout={1 + 1000 * busy_seconds:.0f}ms"
+    return postgresql_engine(url, "READ COMMITTED", f"{wait} -c timezone=UTC")
 
 
 def _sqlite(file: Path, busy_seconds: float) -> Engine:
@@ -216,7 +214,7 @@ def _sqlite(file: Path, busy_seconds: float) -> Engine:
 def _session_of(url: str, _process_id: int) -> ServerSession:
     """Return the session of this process on the server that has the metadata database."""
     # An own connection, because those of the pool change between transactions.
-    engine = postgresql_engine(url, "AUTOCOMMIT", poolclass=NullPool)
+    engine = postgresql_engine(url, "AUTOCOMMIT", "", poolclass=NullPool)
     event.listen(engine, "handle_error", translate_error)
     return ServerSession(engine, BUSY_SECONDS)
 

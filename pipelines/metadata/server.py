@@ -32,14 +32,17 @@ T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 
-def postgresql_engine(url: str, isolation_level: str, **options: Any) -> Engine:
-    """Return an engine for a server. Raises ConfigurationError for a URL that cannot be used."""
+def postgresql_engine(url: str, isolation_level: str, settings: str, **options: Any) -> Engine:
+    """Return an engine for a server, with its settings (`-c name=value`) for each session.
+
+    Raises ConfigurationError for a URL that cannot be used.
+    """
     try:
         # SQLAlchemy's own default is a driver that is not maintained any more.
         driver = make_url(url).set(drivername="postgresql+psycopg")
         given = {name: str(value) for name, value in driver.query.items()}
         query = {**KEEPALIVE, **given}
-        query["options"] = f"{SERVER_KEEPALIVE} {given.get('options', '')}"
+        query["options"] = f"{SERVER_KEEPALIVE} {given.get('options', '')} {settings}"
         return create_engine(driver.set(query=query), isolation_level=isolation_level, **options)
     except (ArgumentError, ImportError) as error:
         raise ConfigurationError(

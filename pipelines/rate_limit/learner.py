@@ -19,9 +19,8 @@ from pipelines.rate_limit.policy import (
     count_ours,
     credit_of,
 )
-from pipelines.rate_limit.rows import SELECT_SLOTS, UPDATE_SLOT, LimitOptions, Slot, Transaction
+from pipelines.rate_limit.rows import KEPT_SECONDS, UPDATE_SLOT, LimitOptions, Slot, Transaction
 
-KEPT_SECONDS = 2.0  # for which a free slot may explain what an answer counts
 REMEMBERED_TRIPS = 300  # round trips: one minute at 5 requests per second
 
 
@@ -110,7 +109,7 @@ class Learner:
         is_full: bool,
     ) -> None:
         """Remember as requests of others what an answer counts besides our own."""
-        slots = transaction.read_slots(SELECT_SLOTS)
+        slots = transaction.read_slots()
         ours = count_ours(slots, trip, self.allowance(transaction), answered_at)
         if counted > ours:
             actor_state.see_others(
@@ -123,7 +122,7 @@ class Learner:
         """Slow down if our own requests filled the window, and no others were seen."""
         state = transaction.state
         now = transaction.now
-        slots = transaction.read_slots(SELECT_SLOTS)
+        slots = transaction.read_slots()
         # The service does not count a refused request. Our credit may have been the mistake.
         counted = [other for other in slots if other.number != slot.number]
         allowance = replace(self.allowance(transaction), credit=0.0)

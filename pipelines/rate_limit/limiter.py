@@ -27,17 +27,13 @@ from pipelines.metadata.engine import Metadata
 from pipelines.metadata.tables import RateLimitActor
 from pipelines.rate_limit import actor_state
 from pipelines.rate_limit.known_pause import MustWait, pause_of
-from pipelines.rate_limit.learner import KEPT_SECONDS, Learner
+from pipelines.rate_limit.learner import Learner
 from pipelines.rate_limit.policy import LEAD, MARGIN, next_moment
 from pipelines.rate_limit.rows import (
     ACTORS,
-    COUNT_SLOTS,
-    DELETE_FREE_SLOTS,
     END_PAUSE,
-    INSERT_ACTOR,
     INSERT_SLOT,
-    SELECT_ACTOR,
-    SELECT_HELD_SLOTS,
+    LOCK_ACTOR,
     UPDATE_ACTOR,
     UPDATE_SLOT,
     LimitOptions,
@@ -80,9 +76,11 @@ class RateLimiter:
         self._pause = pause_of(actor)
         # Fair, so that a process has one place in the queue of all processes.
         self._turn = asyncio.Lock()
+        self._is_known = False  # the actor has its row
         self._active = 0  # requests that wait or are under way
         self._learner = Learner(self._options)
         self._unwritten: list[Slot] = []  # ended, and not yet in the database
+        self._is_alone = False  # no other process has sent for this actor of late
         # Without a share of ours, which can only be kept by counting.
         self._may_skip_slots = not self._options.max_requests_per_window
         self._slotless = 0  # further requests that need no slot
@@ -116,7 +114,8 @@ class RateLimiter:
         slot.ended_at = self._clock.monotonic()
         if slot.trip is not None:
             self._learner.trips.append(slot.trip)
-        if slot.status == HTTPStatus.TOO_MANY_REQUESTS:
+        is_refused = slot.status == HTTPStatus.TOO_MANY_REQUESTS
+        if is_refused:
             self._may_skip_slots = False  # headers can be wrong
         is_ample = self._may_skip_slots and self._learner.remaining(slot) >= AMPLE_REQUESTS
         if is_ample and not slot.number:
@@ -124,6 +123,8 @@ class RateLimiter:
         self._slotless = 0
         self._slotless_until = slot.ended_at + SLOTLESS_SECONDS
         self._unwritten.append(slot)
+        if self._is_alone and self._turn.locked() and not (is_ample or is_refused):
+            return  # the request that waits writes it, and nobody else has to know before
         # The transaction writes what ended. If it fails, the next one tries again, and raises.
         with suppress(StorageFailed), self._transaction() as transaction:
             is_paused = transaction.state.blocked_until > transaction.now
@@ -228,41 +229,40 @@ class RateLimiter:
 
     def _queue(self, transaction: Transaction, slot: Slot) -> float:
         """Return when the request may be sent; keep its place, and take its slot within `LEAD`."""
-        state = transaction.state
         now = transaction.now
-        slots = transaction.read_slots(SELECT_HELD_SLOTS)
+        kept = transaction.read_slots()
+        self._is_alone = {other.owner for other in kept} <= {self._owner}
+        slots = transaction.held(kept)
         taken_moments = {held.number: held.sent_at for held in slots if held.held_until is None}
-        moment: float | None = taken_moments.get(slot.number)
+        taken_moment = taken_moments.get(slot.number)
         if slot.number not in taken_moments:  # no place yet, or it was released
-            self._enqueue(transaction, slot)
-        if moment is None or state.blocked_until > now:
-            allowance = self._learner.allowance(transaction)
-            moment = next_moment(slots, (slot.place, slot.number), allowance, now)
-            moment = max(moment, state.blocked_until)
-            sent_at = moment if moment <= now + LEAD else None
-            values = {"sent_at": sent_at, "place": slot.place, "of": slot.number}
-            transaction.execute(UPDATE_SLOT, values)
+            slot.number = 0
+            slot.place = transaction.last_place(kept)
+        elif taken_moment is not None and transaction.state.blocked_until <= now:
+            return float(taken_moment)
+        allowance = self._learner.allowance(transaction)
+        moment = next_moment(slots, (slot.place, slot.number or math.inf), allowance, now)
+        moment = max(moment, transaction.state.blocked_until)
+        sent_at = moment if moment <= now + LEAD else None
+        values = {"sent_at": sent_at, "place": slot.place}
+        if slot.number:
+            transaction.execute(UPDATE_SLOT, {**values, "of": slot.number})
+        else:
+            transaction.delete_past(kept)
+            new = {"actor": self._actor, "owner": self._owner, **values}
+            slot.number = transaction.execute(INSERT_SLOT, new).scalar_one()
         return moment
-
-    def _enqueue(self, transaction: Transaction, slot: Slot) -> None:
-        """Give a request its number and its place in the queue."""
-        execute = transaction.execute
-        # Few rows are kept: with 150 of them, a look took 9 ms.
-        execute(DELETE_FREE_SLOTS, {"of": self._actor, "before": transaction.now - KEPT_SECONDS})
-        added = execute(INSERT_SLOT, {"actor": self._actor, "owner": self._owner})
-        slot.number = added.scalar_one()
-        # Who has sent more of late gives way to as many others. First come, first served let one
-        # of four processes take up to five slots of the first burst.
-        sent = execute(COUNT_SLOTS, {"of": self._actor, "by": self._owner}).scalar_one()
-        slot.place = slot.number + sent
 
     @contextmanager
     def _transaction(self) -> Iterator[Transaction]:
         """Yield one access to the database, which begins with writing what ended before it."""
         # Others free the slots of a process that does not hold its name.
         self._metadata.this_process()
-        with self._metadata.actor_transaction(self._actor) as connection:
-            execute = connection.execute
+        self._add_actor()
+        about = {"of": self._actor}
+        with self._metadata.row_transaction(LOCK_ACTOR, about) as (connection, row):
+            known = {"actor": self._actor, **(row or {})}
+            state = RateLimitActor(**known)
             # The process's own clock first: if it stalls between the two, an answer seems to be
             # later than it was. The other way round, its slot would be free too early.
             before = self._clock.monotonic()
@@ -270,8 +270,6 @@ class RateLimiter:
             unix_now = self._clock.time()
             offset = now - self._clock.monotonic()
             noted = self._pause.noted
-            row = execute(SELECT_ACTOR, {"of": self._actor}).mappings().one_or_none()
-            state = RateLimitActor(**row or {"actor": self._actor})
             if state.clock != self._clock_name:
                 actor_state.change_clock(state, self._clock_name, now, unix_now)
             if noted > before:
@@ -282,16 +280,23 @@ class RateLimiter:
                 self._learner.write_ended(transaction, slot, answered_at, unix_now)
             yield transaction
             values = {name: getattr(state, name) for name in ACTORS.columns.keys()}  # noqa: SIM118
-            if row is None:
-                execute(INSERT_ACTOR, values)
-            elif values != row:
-                execute(UPDATE_ACTOR, {**values, "of": self._actor})
+            if values != known:
+                connection.execute(UPDATE_ACTOR, {**values, **about})
         self._unwritten.clear()
         self._pause.update(state.blocked_until - offset, noted)
+
+    def _add_actor(self) -> None:
+        """Add the row of the actor if there is none; other transactions that might do so wait."""
+        if self._is_known:
+            return
+        with self._metadata.transaction() as session:
+            if session.get(RateLimitActor, self._actor) is None:
+                session.add(RateLimitActor(actor=self._actor))
+        self._is_known = True
 
 
 def end_pause(metadata: Metadata, actor: str) -> None:
     """End the pause of an actor (Retry-After): its next request is sent at once."""
-    # The limiter of another process writes back all that it has read: see `actor_transaction`.
-    with metadata.actor_transaction(actor) as connection:
+    # The limiter of another process writes back all that it has read: the row is its lock.
+    with metadata.row_transaction(LOCK_ACTOR, {"of": actor}) as (connection, _row):
         connection.execute(END_PAUSE, {"of": actor})

@@ -60,12 +60,13 @@ class Allowance:
 
 
 def next_moment(
-    slots: Iterable[RateLimitSlot], place: tuple[float, int], allowance: Allowance, now: float
+    slots: Iterable[RateLimitSlot], place: tuple[float, float], allowance: Allowance, now: float
 ) -> float:
     """Return when a request may be sent, `now` if at once. `place` is its place and number.
 
     Exact if it is within `LEAD` from now. A later moment is exact if no slot ahead waits or is
-    unanswered, otherwise a lower bound: look again then.
+    unanswered, otherwise a lower bound: look again then. The number of a request that has none yet
+    is infinite.
     """
     _place, number = place
     others = [slot for slot in slots if slot.number != number]

@@ -8,7 +8,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import Connection, Select, bindparam, delete, func, insert, or_, select, update
+from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from pipelines.metadata.processes import living
 from pipelines.metadata.tables import Base, RateLimitActor
@@ -17,20 +17,17 @@ from pipelines.rate_limit.policy import CAUTION_SPACING, MARGIN
 # Statements on tables, not on mapped objects: with these, a request took 5 ms instead of 3.
 ACTORS = Base.metadata.tables["rate_limit_actors"]
 SLOTS = Base.metadata.tables["rate_limit_slots"]
-SELECT_ACTOR = select(ACTORS).where(ACTORS.c.actor == bindparam("of"))
-INSERT_ACTOR = insert(ACTORS)
+# It locks the row, and so lets in one process after the other: see `Metadata.row_transaction`.
+LOCK_ACTOR = select(ACTORS).where(ACTORS.c.actor == bindparam("of")).with_for_update()
 UPDATE_ACTOR = update(ACTORS).where(ACTORS.c.actor == bindparam("of"))
 END_PAUSE = UPDATE_ACTOR.values(blocked_until=0.0, blocked_until_unix=0.0)
 OF_ACTOR = SLOTS.c.actor == bindparam("of")
 SELECT_SLOTS = select(SLOTS).where(OF_ACTOR)
-# Those that are held, or count for the spacing in caution.
-SELECT_HELD_SLOTS = SELECT_SLOTS.where(
-    or_(SLOTS.c.held_until.is_(None), SLOTS.c.held_until > bindparam("since"))
-)
-COUNT_SLOTS = select(func.count()).where(OF_ACTOR, SLOTS.c.owner == bindparam("by"))
 INSERT_SLOT = insert(SLOTS).returning(SLOTS.c.number)
 UPDATE_SLOT = update(SLOTS).where(SLOTS.c.number == bindparam("of"))
-DELETE_FREE_SLOTS = delete(SLOTS).where(OF_ACTOR, SLOTS.c.held_until < bindparam("before"))
+DELETE_PAST_SLOTS = delete(SLOTS).where(OF_ACTOR, SLOTS.c.held_until < bindparam("before"))
+PAST_SLOTS = 8  # so many may stay
+KEPT_SECONDS = 2.0  # for which a free slot may explain what an answer counts
 Execute = Callable[..., Any]
 """Executes a statement in a transaction."""
 
@@ -83,10 +80,9 @@ class Transaction:
         """Executes a statement."""
         return self.connection.execute
 
-    def read_slots(self, query: Select[Any]) -> Sequence[Any]:
-        """Return slots; correct until when they are held."""
-        since = self.now - (CAUTION_SPACING - 1) * self.options.window_seconds
-        slots: Sequence[Any] = self.execute(query, {"of": self.state.actor, "since": since}).all()
+    def read_slots(self) -> Sequence[Any]:
+        """Return the slots that are kept; correct until when they are held."""
+        slots: Sequence[Any] = self.execute(SELECT_SLOTS, {"of": self.state.actor}).all()
         owners = {slot.owner for slot in slots if slot.held_until is None} - {self.owner}
         dead_owners = set[str]()
         if owners:
@@ -98,8 +94,34 @@ class Transaction:
                 self.execute(UPDATE_SLOT, {"held_until": until, "of": slot.number})
                 is_correct = False
         if not is_correct:
-            return self.read_slots(query)
+            return self.read_slots()
         return slots
+
+    def held(self, slots: Sequence[Any]) -> list[Any]:
+        """Return the slots that are held, or count for the spacing in caution."""
+        since = self.now - (CAUTION_SPACING - 1) * self.options.window_seconds
+        return [slot for slot in slots if slot.held_until is None or slot.held_until > since]
+
+    def is_past(self, slot: Any) -> bool:
+        """Return whether a slot is free for so long that it explains no answer any more."""
+        return slot.held_until is not None and slot.held_until < self.now - KEPT_SECONDS
+
+    def last_place(self, slots: Sequence[Any]) -> int:
+        """Return the place of a request of this process that joins the queue now.
+
+        Who has sent more of late gives way to as many others. First come, first served let one of
+        four processes take up to five slots of the first burst.
+        """
+        last: int = max((slot.number for slot in slots), default=0)
+        recent = [slot for slot in slots if not self.is_past(slot)]
+        sent: int = sum(slot.owner == self.owner for slot in recent)
+        return last + 1 + sent
+
+    def delete_past(self, slots: Sequence[Any]) -> None:
+        """Delete past slots, several together. With 150 of them, a look took 9 ms."""
+        if sum(self.is_past(slot) for slot in slots) > PAST_SLOTS:
+            before = self.now - KEPT_SECONDS
+            self.execute(DELETE_PAST_SLOTS, {"of": self.state.actor, "before": before})
 
     def _held_until(self, slot: Any, dead_owners: AbstractSet[str]) -> float | None:
         """Return until when a slot is held; None while it is not known."""
