@@ -16,7 +16,7 @@ import pyarrow as pa
 from duckdb.sqltypes import DuckDBPyType
 
 from pipelines.core.text import is_one_of
-from pipelines.finance.currencies import CODES, minor_unit, read_code
+from pipelines.finance.currencies import CODES, MOST_DIGITS, minor_unit, read_code
 from pipelines.finance.mapping import Mapping
 from pipelines.finance.reconcile.statements import MEMORY
 from pipelines.metadata.tables import Close
@@ -196,6 +196,14 @@ def create_tables(
     db.execute(CREATE_FIELDS)
     db.executemany(INSERT_FIELD, list(_fields(mapping).items()))
     replace_decisions(db, inputs.decisions)
+
+
+def set_factors(db: duckdb.DuckDBPyConnection, types: dict[str, DuckDBPyType]) -> None:
+    """Set what makes a quantity, or an amount and a minor unit, a whole number."""
+    for measure, least in (("quantity", 0), ("amount", MOST_DIGITS)):
+        scale: Any = dict(types[measure].children)["scale"]
+        factor = 10 ** max(int(scale), least)
+        db.execute(f"SET VARIABLE {measure}_factor = {factor}")
 
 
 def replace_decisions(db: duckdb.DuckDBPyConnection, decisions: Sequence[dict[str, Any]]) -> None:

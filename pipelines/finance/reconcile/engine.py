@@ -154,6 +154,7 @@ class _Engine:
         month_rows = self.db.table("month_rows")
         types = dict(zip(month_rows.columns, month_rows.types, strict=True))
         basis.create_tables(self.db, self.inputs, self.mapping, types)
+        basis.set_factors(self.db, types)
         quarantined = self.db.from_arrow(self.sides.quarantined())
         quarantined.query("added", "CREATE OR REPLACE TEMP TABLE quarantined AS FROM added")
 

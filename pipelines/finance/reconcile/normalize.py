@@ -27,6 +27,7 @@ from pipelines.finance.reconcile.row_statements import (
     APART,
     BILLS,
     IS_CREDIT,
+    LINE_HELD,
     MONTH,
     NO_TABLE,
     PLACE,
@@ -136,12 +137,13 @@ class Sides:
         added.query("added", "INSERT INTO reconciliation.readings BY NAME FROM added")
 
     def query(self, view: str, *, every_version: bool = False) -> str:
-        """Return the statement of a view: of rows that hold now, or (not `billed`) of all."""
+        """Return the statement of a view: of rows that hold now, or of all."""
         rows = VIEWS[view]
         names = {
             **self._expressions(rows.side),
             "key": rows.key if self.by_usage else MONTH,
             "holds": "true" if every_version else "record._valid_to IS NULL",
+            "line_holds": LINE_HELD if every_version else "line._valid_to IS NULL",
             "place": PLACE,
         }
         names["bills"] = BILLS.format(**names) if rows.side == "billing" else ""

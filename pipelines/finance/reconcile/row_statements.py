@@ -78,9 +78,9 @@ WITH bills AS NOT MATERIALIZED ({bills}), lines AS NOT MATERIALIZED (
     {line_joins}
     JOIN bills ON bills._key = line._parent_key AND bills.connection = line._connection
     {of_line}
-    WHERE line._valid_to IS NULL
+    WHERE {line_holds}
 ), sums AS (
-    SELECT lines.connection, lines._key, sum(lines.amount) AS amount
+    SELECT lines.connection, lines._key, lines._valid_from, sum(lines.amount) AS amount
     FROM lines
     GROUP BY ALL
 ), parts AS (
@@ -93,7 +93,7 @@ WITH bills AS NOT MATERIALIZED ({bills}), lines AS NOT MATERIALIZED (
         ),
         'rest' AS line, NULL::VARCHAR AS reference
     FROM bills
-    LEFT JOIN sums USING (connection, _key)
+    LEFT JOIN sums USING (connection, _key, _valid_from)
     WHERE sums._key IS NULL OR {total} <> coalesce(sums.amount, 0)
 )
 SELECT parts.* EXCLUDE (line), concat(parts.bill, '#', parts.line) AS id, {key} AS key
@@ -108,6 +108,9 @@ NO_TABLE: Final = """(
         NULL::VARCHAR AS _end_reason
     WHERE false
 )"""
+# A line of a version of a bill is one that was there then.
+LINE_HELD: Final = """line._valid_from <= bills._valid_from
+        AND (line._valid_to IS NULL OR line._valid_to > bills._valid_from)"""
 MONTH: Final = "concat_ws('|', parts.partner, parts.month, parts.currency)"
 
 

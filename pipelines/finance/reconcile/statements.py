@@ -14,12 +14,14 @@ RULES: Final = (
 TABLES: Final = (
     "breaks", "ageing", "summary", "rollforward", "restatements", "late_arrivals", "gaps",
     "external_ids", "corrections", "closes", "unseen_values", "read_otherwise", "totals",
+    "flux",
 )  # fmt: skip
 # In the order in which they are evaluated: each comes after those that it needs.
 STATEMENTS: Final = (
     "partners", "unreadable", "doubts", "sides", "versions", "movements", "compared",
     "changed_records", "exceptions", "paired", "matches", *RULES, "break_facts", "breaks",
     "month_facts", "bill_totals", "without_usage", "usage_days", "missing_amounts", "items",
+    "cut_offs", "dated_totals",
     *(name for name in TABLES if name != "breaks"),
 )  # fmt: skip
 # What is remembered of earlier books, with its amounts.

@@ -44,10 +44,8 @@ def create_row_views(
     sides.create_bill_months()
     for view in VIEWS:
         db.execute(f"CREATE OR REPLACE TEMP VIEW {view} AS {sides.query(view)}")
-        # `billed` has no history: it joins the lines that hold now.
-        if view != "billed":
-            history = sides.query(view, every_version=True)
-            db.execute(f"CREATE OR REPLACE TEMP VIEW {view}_history AS {history}")
+        history = sides.query(view, every_version=True)
+        db.execute(f"CREATE OR REPLACE TEMP VIEW {view}_history AS {history}")
     return sides
 
 

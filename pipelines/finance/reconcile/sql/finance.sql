@@ -162,3 +162,14 @@ SELECT
 FROM reconciliation.totals AS totals
 LEFT JOIN finance.names AS names
     ON names.connection = totals.connection AND names.partner_id = totals.partner;
+
+-- Why a month is not like the one before: all parts add up to the difference.
+CREATE OR REPLACE VIEW finance.flux AS
+SELECT
+    coalesce(names.partner, flux.partner, 'no partner') AS partner, flux.month, flux.currency,
+    flux.side, flux.amount_before AS before, flux.amount AS now,
+    flux.* EXCLUDE (connection, partner, month, currency, side, amount_before, amount),
+    flux.connection, flux.partner AS partner_id
+FROM reconciliation.flux AS flux
+LEFT JOIN finance.names AS names
+    ON names.connection = flux.connection AND names.partner_id = flux.partner;
