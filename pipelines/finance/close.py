@@ -3,6 +3,7 @@
 A month is closed as it is published, so that its copy holds what analysts saw.
 """
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from datetime import date
@@ -21,9 +22,12 @@ from pipelines.finance.close_refusals import (
     Refusals,
     find_refusals,
 )
+from pipelines.finance.closing.journal import JournalBasis, describe_journal
 from pipelines.finance.closing.write import Basis, write_copy
 from pipelines.finance.inputs import copy_folder, read_closes, read_inputs, standing_closes
+from pipelines.finance.mapping import mapping_of
 from pipelines.finance.reconcile.close_copy import (
+    JOURNAL,
     MAPPING,
     WITH_BALANCES,
     adopt_copy,
@@ -93,7 +97,8 @@ def close_month(session: Stores, month: date, preparer: str, reviewer: str, note
             rows.add(close)
     return (
         f"{month:%Y-%m} is closed as published in version {version.number}. Its copy is {folder}. "
-        f"The SHA-256 of its manifest is {close.manifest_sha256}. {still_open}"
+        f"The SHA-256 of its manifest is {close.manifest_sha256}. {still_open} "
+        f"{describe_journal(folder)}"
     )
 
 
@@ -153,7 +158,8 @@ def _copy(session: Stores, close: Close, db: duckdb.DuckDBPyConnection, mapping:
         folder = copy_folder(session, close.month, close.number)
     erased = read_inputs(session).erased
     page = render_report(read_figures_of_books(session, with_names=False))
-    basis = Basis(mapping, _previous(session, close.month), erased, page)
+    journal = _journal(session, close, mapping, erased)
+    basis = Basis(mapping, _previous(session, close.month), erased, page, journal)
     close.manifest_sha256 = write_copy(db, close, folder, basis, session.warehouse.store)
     return folder
 
@@ -167,6 +173,21 @@ def _previous(session: Stores, month: date) -> Path | None:
     if last is None or format_of(last) < WITH_BALANCES:
         return None
     return last
+
+
+def _journal(
+    session: Stores, close: Close, mapping: bytes, erased: Sequence[str]
+) -> JournalBasis | None:
+    """Return what the journal of a close rests on; None if the mapping has no accounts."""
+    terms = mapping_of(mapping, session.home.mapping_file)
+    if terms is None or terms.accounts is None:
+        return None
+    earlier = None
+    for folder, before in read_closes(session).items():  # in the order of numbers
+        if before.month == close.month and (folder / JOURNAL).exists():
+            require_intact(folder, before)
+            earlier = folder / JOURNAL
+    return JournalBasis(terms.accounts, earlier, erased)
 
 
 def _is_of(folder: Path, mapping: bytes) -> bool:

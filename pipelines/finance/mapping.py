@@ -131,6 +131,35 @@ class Tolerance(values.Table):
     """others for a partner by its identifier, which count first: [tolerance.partner."0001"]"""
 
 
+Account = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]*\S[^\x00-\x1f\x7f]*$")]
+EntryKind = Literal["not_billed", "different", "correction"]
+
+
+class OtherAccounts(values.Table):
+    """Accounts of one kind or partner. What it does not say is as for all."""
+
+    accrued: Account | None = None
+    result: Account | None = None
+    correction: Account | None = None
+    rounding: Account | None = None
+
+
+class Accounts(values.Table):
+    """Accounts of the ledger for the journal of a closed month. Without them, there is none."""
+
+    side: Literal["payable", "receivable"] = _role(
+        "payable: what is billed is a cost; receivable: it is revenue", ...
+    )
+    accrued: Account = _role("usage that is not billed yet", ...)
+    result: Account = _role("cost or revenue of the month", ...)
+    correction: Account = _role("cost or revenue of months that are closed", ...)
+    rounding: Account = _role("differences of rounding to minor units", ...)
+    kind: dict[EntryKind, OtherAccounts] = Field(default_factory=dict)
+    """others for a kind: [accounts.kind.different]"""
+    partner: dict[str, OtherAccounts] = Field(default_factory=dict)
+    """others for a partner by its identifier, which count first: [accounts.partner."0001"]"""
+
+
 class Mapping(values.Table):
     """The whole file."""
 
@@ -142,6 +171,7 @@ class Mapping(values.Table):
     usage: UsageRoles = UsageRoles()
     billing: BillingRoles = BillingRoles()
     tolerance: Tolerance = Tolerance()
+    accounts: Accounts | None = None
 
     def fields(self) -> dict[str, str]:
         """Return the field of every role that has one: `usage.amount` -> `amount`."""

@@ -154,6 +154,8 @@ def _rendered(mapping: Mapping, version: int, rows: list[Row]) -> str:
     evidence = {row["role"]: row["evidence"] for row in rows}
     lines = [HEAD.format(version=version)]
     for name, value in mapping:
+        if value is None:
+            continue  # a table that a person may add
         lines.append("")
         if isinstance(value, Table):
             lines += [f"# {type(value).__doc__}", f"[{name}]"]

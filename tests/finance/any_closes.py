@@ -10,7 +10,7 @@ from typing import Any
 from pipelines.app.nightly import build_with_books
 from pipelines.finance.close import close_month, reopen_month
 from tests.reconcile.books import bill, line, partners, publish, used
-from tests.reconcile.months import SERVICE, TERMS, signing
+from tests.reconcile.months import ACCOUNTS, SERVICE, TERMS, signing
 from tests.versions.homes import Record, Stores
 
 MONTHS = ("2026-07", "2026-08", "2026-09", "2026-10")
@@ -93,7 +93,7 @@ Closed = tuple[Stores, AnyBooks, Path]
 """A home, what its records are now, and the copy that was written last."""
 
 
-def closed_in_turn(folder: Path, seed: int, mapping: str = TERMS) -> Iterator[Closed]:
+def closed_in_turn(folder: Path, seed: int, mapping: str = TERMS + ACCOUNTS) -> Iterator[Closed]:
     """Close the months of random books; yield the copy after each close, with the books as then.
 
     Some months are opened again and closed again.

@@ -17,12 +17,13 @@ import pytest
 
 from pipelines.core.text import quote_text
 from pipelines.finance.close import list_closes
+from pipelines.finance.closing.journal import COPY_JOURNAL
 from pipelines.finance.closing.verify import find_problems, read_sums
 from pipelines.finance.reconcile.close_copy import MANIFEST
 from tests.effort import EFFORT
 from tests.finance.any_closes import closed_in_turn
 from tests.reconcile.books import FIRST, bill, line, partners, publish, used
-from tests.reconcile.months import BILLS, OCTOBER, TERMS, USAGE, close, publish_closed
+from tests.reconcile.months import ACCOUNTS, BILLS, OCTOBER, TERMS, USAGE, close, publish_closed
 from tests.versions.homes import Stores, goes_on_from, home_of
 
 REWRITTEN = "manifest.json is not the one that was signed"
@@ -38,7 +39,11 @@ ALONE = (sys.executable, "-S", "-B", "verify.py")
 
 @goes_on_from(publish_closed)
 def publish_two(stores: Stores) -> None:
-    """Close October, which takes a correction of September and has bills, a credit and fees."""
+    """Close October, which takes a correction of September and has bills, a credit and fees.
+
+    September has no journal, October has one.
+    """
+    mapping = TERMS + ACCOUNTS
     usage = [{**USAGE[0], "amount": "8.00"}, *USAGE[1:], used("x", "2.50", day="2026-10-06")]
     bills = [
         *BILLS,
@@ -46,8 +51,8 @@ def publish_two(stores: Stores) -> None:
         bill("d", line("x", "2.50"), month="2026-10-01", kind="credit"),
         bill("e", line(None, "9.00"), month="2026-10-01", status="void"),
     ]
-    publish(stores, mapping=TERMS, usage=usage)
-    publish(stores, mapping=TERMS, partners=partners([FIRST]), billing=bills)
+    publish(stores, mapping=mapping, usage=usage)
+    publish(stores, mapping=mapping, partners=partners([FIRST]), billing=bills)
     close(stores, OCTOBER)
 
 
@@ -135,6 +140,7 @@ AMOUNTS = {
     "corrections": "difference",
     "opening": "opening",
     "rollforward": "closing",
+    "entries": "amount",
 }
 
 
@@ -194,6 +200,40 @@ def test_every_changed_row_is_found_although_the_manifest_was_rewritten(october:
             # Figures show what they rest on, also without the signed digest.
             assert problems or "swapped" in how, (table, how)
             shutil.rmtree(copy)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [(",7.00,", ",8.00,"), (",5100,", ",5200,"), ("2026-10,", "2026-09,")]
+)
+def test_a_changed_line_of_the_journal_is_found(october: Path, before: str, after: str) -> None:
+    file = october / "journal.csv"
+    text = file.read_text()
+    assert before in text
+    file.write_text(text.replace(before, after, 1))
+    rewritten(october)
+    code, text = run(october)
+    assert (code, "journal line of" in text) == (1, True), text
+
+
+def test_an_entry_that_is_forged_with_its_lines_is_found(october: Path) -> None:
+    changes = {
+        "journal entry": "(source = close AND debit IS NULL), '6.00', credit",
+        "journal source": "(source <> close), source || 'x', source",
+    }
+    for problem, change in changes.items():
+        copy = shutil.copytree(october, october.with_name("copy"))
+        column = change.rpartition(" ")[2]
+        change_rows(copy, "entries", f"SELECT * REPLACE (if({change}) AS {column}) FROM rows")
+        with duckdb.connect() as db:
+            lines = COPY_JOURNAL.format(
+                entries=quote_text(str(copy / "entries.parquet")),
+                file=quote_text(str(copy / "journal.csv")),
+            )
+            db.execute(lines)
+            rewritten(copy, sums=read_sums(db, copy))
+        code, text = run(copy)
+        assert (code, f"{problem} of" in text) == (1, True), text
+        shutil.rmtree(copy)
 
 
 def test_a_forged_sum_with_its_rows_is_found_by_the_signed_manifest(october: Path) -> None:

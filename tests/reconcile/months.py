@@ -12,6 +12,14 @@ Signing = tuple[date, str, str, str]
 SEPTEMBER, OCTOBER = date(2026, 9, 1), date(2026, 10, 1)
 # October with its grace ends after the partners were read, and before usage was.
 TERMS = f"grace_days = 2\n{MAPPING}"
+ACCOUNTS = """
+[accounts]
+side = "payable"
+accrued = "2190"
+result = "5100"
+correction = "5190"
+rounding = "5900"
+"""
 USAGE = [
     used("u"),
     used("w", "7.00", currency="USD"),

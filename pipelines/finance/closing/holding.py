@@ -41,6 +41,7 @@ def _has(file: Path, text: str) -> bool:
             ((found,),) = db.execute(query, {"text": text}).fetchall()
         return bool(found)
     spellings = {text, json.dumps(text)[1:-1], html.escape(text), html.escape(text, quote=False)}
+    spellings.add(text.replace('"', '""'))  # in journal.csv
     contents = [file.read_bytes()]
     if file.suffix == ".xlsx":
         with zipfile.ZipFile(file) as members:

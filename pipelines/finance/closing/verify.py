@@ -1,12 +1,8 @@
 """Verify the copy of a closed month beside this file: python3 verify.py [--manifest SHA256].
 
-Needs Python 3.10 or newer and duckdb (pip install duckdb); nothing of partner-sync. Verifies that
-- the manifest has the SHA-256 of --manifest, which `partner-sync close list` and the report page
-  show (without it, a manifest that was rewritten together with the files verifies itself);
-- each file has the SHA-256 that the manifest says, none is missing, and none was added;
-- every figure follows from the rows (FIGURES), and the manifest has their sums (SUMS), exactly;
-- the opening balances are the closing balances of the previous close (previous.json).
-Prints "intact" and exits with 0, or prints a line for each problem and exits with 1.
+Needs Python 3.10 and duckdb (pip install duckdb). Verifies manifest.json by --manifest (without it,
+one that was rewritten with the files verifies itself), each file by its SHA-256, each figure by the
+rows (FIGURES, SUMS), opening balances by previous.json. Prints "intact", or each problem (exit 1).
 """
 
 import argparse
@@ -23,64 +19,64 @@ import duckdb
 PREPARE = "CREATE SCHEMA copied; CREATE MACRO part(x, c) AS coalesce(sum(x) FILTER (c), 0)"
 # Unbilled usage of each partner. `unposted` is what changed in earlier months and is no correction:
 # these months are open, or were closed again.
-BALANCES = """
+UNION = "UNION ALL BY NAME SELECT connection, partner, currency"
+BALANCES = f"""
 SELECT connection, partner, currency, part(o, true) AS opening, part(n, true) AS unposted,
     part(c, true) AS corrections, part(u, true) AS used, part(b, apart IS NULL) AS billed,
     part(b, apart = 'credit note') AS credited, part(b, apart <> 'credit note') AS not_counted,
     count(k) AS open_breaks, count(r) AS used_rows,
     opening + unposted + corrections + used - billed - credited AS closing
-FROM (
-    SELECT connection, partner, currency, opening AS o, unposted AS n FROM copied.opening
-    UNION ALL BY NAME
-    SELECT connection, partner, currency, if(side = 'usage', difference, -difference) AS c
-    FROM copied.corrections
-    UNION ALL BY NAME
-    SELECT connection, partner, currency, 1 AS r, amount AS u FROM copied.used
-    UNION ALL BY NAME
-    SELECT connection, partner, currency, apart, amount AS b FROM copied.billed
-    UNION ALL BY NAME
-    SELECT connection, partner, currency, 1 AS k FROM copied.breaks
-    WHERE state <> 'resolved' AND uncertain IS NULL
+FROM (SELECT connection, partner, currency, opening AS o, unposted AS n FROM copied.opening
+    {UNION}, if(side = 'usage', difference, -difference) AS c FROM copied.corrections
+    {UNION}, 1 AS r, amount AS u FROM copied.used {UNION}, apart, amount AS b FROM copied.billed
+    {UNION}, 1 AS k FROM copied.breaks WHERE state <> 'resolved' AND uncertain IS NULL
 ) GROUP BY ALL"""
 ROLLFORWARD = f"SELECT * EXCLUDE (used_rows, not_counted, open_breaks) FROM ({BALANCES})"
-# Figures as they are stored, and as they follow from rows: three names, then amounts and numbers.
-FIGURES = {
-    "roll-forward": ("FROM copied.rollforward", ROLLFORWARD),
-    "summary": (
-        """SELECT connection, partner, currency, open_breaks, used_rows, ifnull(used_amount, 0),
-            ifnull(billed_amount, 0), ifnull(credited_amount, 0), ifnull(not_counted_amount, 0),
-            ifnull(difference, 0) FROM copied.summary""",
-        f"""SELECT connection, partner, currency, open_breaks, used_rows, used, billed, credited,
-            not_counted, billed + credited - used FROM ({BALANCES})""",
-    ),
-    "break": (
-        """SELECT break_id, rule, currency, rows, ifnull(used_amount, 0), ifnull(billed_amount, 0),
-            ifnull(difference, 0) FROM copied.breaks WHERE gone_at IS NULL""",
-        """SELECT break_id, rule, currency, count(*), part(amount, side = 'usage') AS used,
-            part(amount, side = 'billing') AS billed, if(rule = 'disappeared', 0, billed - used)
-            FROM copied.break_rows GROUP BY break_id, rule, currency""",
-    ),
-}
 SUMS = {  # of each table, by currency
     "used": "amount", "billed": "amount", "opening": "opening, unposted", "break_rows": "amount",
     "summary": "used_amount, billed_amount, credited_amount, not_counted_amount, difference",
     "breaks": "difference, open_difference", "corrections": "difference", "decisions": "difference",
     "rollforward": "opening, unposted, corrections, used, billed, credited, closing",
-    "matches": "used_amount, billed_amount, credited_amount, difference",
+    "matches": "used_amount, billed_amount, credited_amount, difference", "entries": "amount",
+}  # fmt: skip
+# Figures as they are stored, and as they follow from rows: three names, then amounts and numbers.
+# Of a journal, the copy has no rows of earlier months, nor of the copy that it cancels.
+FIGURES = {
+    "roll-forward": ("FROM rollforward", ROLLFORWARD),
+    "summary": (f"""SELECT connection, partner, currency, open_breaks, used_rows,
+        ifnull(COLUMNS({SUMS["summary"].split(", ")}), 0) FROM summary""", f"""SELECT connection,
+        partner, currency, open_breaks, used_rows, used, billed, credited, not_counted,
+        billed + credited - used FROM ({BALANCES})"""),
+    "break": ("""SELECT break_id, rule, currency, rows, ifnull(used_amount, 0),
+        ifnull(billed_amount, 0), ifnull(difference, 0) FROM breaks WHERE gone_at IS NULL""",
+        """SELECT break_id, rule, currency, count(*), part(amount, side = 'usage') AS used,
+        part(amount, side = 'billing') AS billed, if(rule = 'disappeared', 0, billed - used)
+        FROM break_rows GROUP BY break_id, rule, currency"""),
+    "journal line": ("FROM journal", """FROM entries SELECT * EXCLUDE (month, minor_unit, amount,
+        left_out) WHERE debit IS NOT NULL OR credit IS NOT NULL"""),
+    "journal source": ("""FROM entries SELECT kind, source, currency, amount WHERE source <> close
+        AND kind <> 'cancellation'""", """FROM breaks SELECT 'accrual', break_id, currency,
+        -difference WHERE state <> 'resolved' UNION ALL FROM entries SELECT kind, source, currency,
+        amount WHERE kind = 'accrual' AND month <> period UNION ALL FROM entries SELECT 'reversal',
+        source, currency, -amount WHERE kind = 'accrual' AND left_out IS NULL AND source <> close
+        UNION ALL FROM corrections SELECT 'correction', concat(side, ' ', id, ' of ',
+        strftime(month, '%Y-%m')), currency, difference"""),
+    "journal entry": ("SELECT 1 LIMIT 0", """FROM entries SELECT entry, kind, currency, sum(amount),
+        sum(ifnull(debit, '-' || credit)::DECIMAL(38,4)), count(*) FILTER (2 * abs(abs(amount) -
+        ifnull(debit, credit)::DECIMAL(38,4)) > minor_unit) WHERE left_out IS NULL GROUP BY ALL"""),
 }  # fmt: skip
 
 
 def read_sums(db: duckdb.DuckDBPyConnection, folder: Path) -> dict[str, list[dict[str, object]]]:
     """Create a view of each table of a copy; return their numbers of rows, and sums as text."""
-    db.execute(PREPARE)
+    db.execute(f"{PREPARE}; USE copied")
     sums = {}
-    for table, columns in SUMS.items():
-        path = str(folder / f"{table}.parquet").replace("'", "''")
-        db.execute(f"CREATE VIEW copied.{table} AS FROM read_parquet('{path}')")
-        texts = ", ".join(f"sum({name})::VARCHAR" for name in columns.split(", "))
-        query = f"SELECT currency, count(*), {texts} FROM copied.{table} GROUP BY 1 ORDER BY 1"
-        names = ["currency", "rows", *columns.split(", ")]
-        sums[table] = [dict(zip(names, row, strict=True)) for row in db.execute(query).fetchall()]
+    for file in sorted(folder.glob("*.parquet")):
+        db.read_parquet(str(file)).create_view(file.stem)
+        names = ["currency", "rows", *SUMS[file.stem].split(", ")]
+        texts = ", ".join(f"sum({name})::VARCHAR" for name in names[2:])
+        query = f"SELECT currency, count(*), {texts} FROM {file.stem} GROUP BY 1 ORDER BY 1"
+        sums[file.stem] = [dict(zip(names, row, strict=True)) for row in db.sql(query).fetchall()]
     return sums
 
 
@@ -94,9 +90,14 @@ def find_problems(folder: Path, signed: str) -> Iterator[str]:
     for name in sorted({name for name, _ in files.items() ^ found.items()}):
         yield f"{name} is missing, was changed, or was added"
     with duckdb.connect() as db:
-        if read_sums(db, folder) != manifest["sums"]:
+        sums = read_sums(db, folder)
+        if sums != manifest["sums"]:
             yield "manifest.json has other numbers of rows, or other sums, than the tables"
+        if "entries" in sums:
+            db.read_csv(str(folder / "journal.csv"), all_varchar=True).create_view("journal")
         for name, queries in FIGURES.items():
+            if name.startswith("journal") and "entries" not in sums:
+                continue
             stored, follows = (Counter(db.execute(query).fetchall()) for query in queries)
             wrong = [row for row in (stored - follows) + (follows - stored) if any(row[3:])]
             yield from (f"{name} of {row[:3]} does not follow from the rows" for row in wrong)
@@ -110,10 +111,9 @@ def find_problems(folder: Path, signed: str) -> Iterator[str]:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Verify the copy of a closed month.")
     parser.add_argument("--manifest", default="", help="SHA-256 of the signed manifest.json")
-    folder = Path(__file__).resolve().parent
     problems = list[str]()
     try:
-        problems.extend(find_problems(folder, parser.parse_args().manifest))
+        problems += find_problems(Path(__file__).resolve().parent, parser.parse_args().manifest)
     except (OSError, ValueError, KeyError, duckdb.Error) as error:
         problems.append(f"the copy cannot be read: {error!r}")
     print("\n".join(problems) or "intact: every file, sum and balance is as it was signed")  # noqa: T201

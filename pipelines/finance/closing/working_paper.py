@@ -11,6 +11,7 @@ import duckdb
 from xlsxwriter import Workbook
 
 from pipelines.finance.closing.sheets import Key, Paper, Table, Term, put
+from pipelines.finance.reconcile.close_copy import ENTRIES
 from pipelines.warehouse.duckdb_file import Row, fetch_rows
 
 MOST_ROWS: Final = 100_000  # of a sheet with single rows
@@ -64,7 +65,21 @@ FROM copied.corrections AS posted""",
     "opening": """
 SELECT rows.currency, rows.connection, rows.partner, rows.opening, rows.unposted
 FROM copied.opening AS rows""",
+    "journal": """
+SELECT
+    lines.currency, lines.connection, lines.partner, lines.period, lines.date, lines.kind,
+    lines.account, lines.debit::DECIMAL(38, 4) AS debit, lines.credit::DECIMAL(38, 4) AS credit,
+    lines.entry, lines.source, lines.close
+FROM copied.entries AS lines
+WHERE lines.debit IS NOT NULL OR lines.credit IS NOT NULL""",
+    "left out": """
+SELECT
+    lines.currency, lines.connection, lines.partner, lines.kind, lines.month, lines.source,
+    lines.amount, lines.left_out AS why
+FROM copied.entries AS lines
+WHERE lines.left_out IS NOT NULL""",
 }
+OF_JOURNAL: Final = ("journal", "left out")
 TOTALS: Final = """
 SELECT rows.currency, rows.connection, rows.partner, count(*) AS records, {sums}
 FROM ({query}) AS rows
@@ -79,6 +94,8 @@ TITLES: Final = {
     "breaks": "Breaks of the month, with the decisions about them",
     "corrections": "Corrections of closed months that are posted to this month",
     "opening": "Unbilled usage before this month",
+    "journal": "Lines of journal.csv, for the ledger",
+    "left out": "Open breaks and corrections for which the journal has no entry",
 }
 AMOUNTS: Final = {
     "used": ("used",),
@@ -87,6 +104,8 @@ AMOUNTS: Final = {
     "breaks": ("difference", "open_difference"),
     "corrections": ("unbilled",),
     "opening": ("opening", "unposted"),
+    "journal": ("debit", "credit"),
+    "left out": ("amount",),
 }
 THEN: Final = {
     "used": ("id",),
@@ -95,6 +114,8 @@ THEN: Final = {
     "breaks": ("state", "break_id"),
     "corrections": ("month", "side", "id"),
     "opening": (),
+    "journal": ("period", "kind", "entry", "source"),
+    "left out": ("kind", "month", "source"),
 }
 USED: Final = Term("used", "used")
 BILLED: Final = Term("billed", "billed")
@@ -155,6 +176,9 @@ def write_working_paper(db: duckdb.DuckDBPyConnection, file: Path, signed: Row) 
         summary = paper.add_sheet("summary")
         for name in ("used", "billed", "matching", "breaks", "corrections", "opening"):
             _write_table(db, paper, name)
+        if (file.parent / ENTRIES).exists():
+            for name in OF_JOURNAL:
+                _write_table(db, paper, name)
         rollforward = paper.add_sheet("roll-forward")
         title = f"Usage and billing of {signed['month']}"
         _write_figures(paper, summary, (title, SUMMARY), fetch_rows(db, PARTNERS))

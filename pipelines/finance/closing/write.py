@@ -19,6 +19,7 @@ from pipelines.core.errors import StorageFailed
 from pipelines.core.files import private_folder, remove, sync_file
 from pipelines.core.text import printable, quote_text
 from pipelines.files.store import FileStore
+from pipelines.finance.closing.journal import JournalBasis, write_journal
 from pipelines.finance.closing.verify import PREPARE, ROLLFORWARD, read_sums
 from pipelines.finance.closing.working_paper import MOST_ROWS, write_working_paper
 from pipelines.finance.reconcile.close_copy import (
@@ -137,13 +138,14 @@ class Basis:
 
     `mapping` is the content of its file. `previous` is the copy of the last month before that is
     closed; None without one that has balances. `erased` are digests of identifiers. `page` is the
-    report as it is now, without names.
+    report as it is now, without names. `journal` is None without accounts.
     """
 
     mapping: bytes
     previous: Path | None
     erased: Sequence[str]
     page: str
+    journal: JournalBasis | None
 
 
 def write_copy(
@@ -192,6 +194,8 @@ def _write_files(db: duckdb.DuckDBPyConnection, close: Close, folder: Path, basi
         _write_table(db, query, folder / f"{table}.parquet", bound)
     _write_matches(db, folder, bound)
     previous = _write_previous(db, folder, basis, bound)
+    if basis.journal is not None:
+        write_journal(db, folder, (close.month, close.number), basis.journal)
     sums = _write_balances(db, folder)
     ((as_of,),) = db.execute(AS_OF).fetchall()
     signed = {

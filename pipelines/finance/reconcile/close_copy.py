@@ -14,13 +14,16 @@ from pipelines.core.errors import ArchiveDamaged, NewerFormat
 from pipelines.metadata.tables import Close
 
 # Of a manifest; one that does not say a number has format 1. Copies of format 3 can be verified
-# without partner-sync; earlier ones have no balances and no sums.
-FORMAT: Final = 3
+# without partner-sync; earlier ones have no balances and no sums. Those of format 4 may have a
+# journal.
+FORMAT: Final = 4
 WITH_BALANCES: Final = 3
 MANIFEST: Final = "manifest.json"
 MAPPING: Final = "mapping.toml"
 PREVIOUS: Final = "previous.json"
 PAGE: Final = "report.html"
+ENTRIES: Final = "entries.parquet"
+JOURNAL: Final = "journal.csv"
 STATED: Final = ("number", "preparer", "reviewer", "note", "version")
 
 

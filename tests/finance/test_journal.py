@@ -1,0 +1,324 @@
+"""The journal of a closed month: what a ledger posts of usage that is not billed."""
+
+import csv
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date
+from decimal import ROUND_HALF_UP, Decimal
+from pathlib import Path
+
+import duckdb
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pipelines.core.errors import ConfigurationError
+from pipelines.finance.close import close_month, reopen_month
+from pipelines.finance.closing.journal import JournalBasis, write_journal
+from pipelines.finance.currencies import minor_unit
+from pipelines.finance.mapping import Accounts, mapping_of, parse_mapping
+from tests.effort import EFFORT
+from tests.finance.any_closes import closed_in_turn
+from tests.reconcile.books import FIRST, MAPPING, bill, line, partners, publish, used
+from tests.reconcile.months import ACCOUNTS, SEPTEMBER, SERVICE, TERMS, close, signing
+from tests.versions.homes import Stores, home_of
+
+Line = dict[str, str]
+OWN = """
+[accounts.kind.different]
+result = "5110"
+[accounts.partner.other]
+accrued = "2199"
+"""
+USAGE = [
+    used("old", "3.00", day="2026-08-10"),
+    used("free", "7.00"),
+    used("less", "5.00"),
+    used("more", "5.00"),
+    used("back", "-2.00", currency="USD"),
+    used("yen", 12, partner="other", currency="JPY"),
+]
+BILLS = [bill("b", line("less", "4.50"), line("more", "5.01"), month="2026-09-01")]
+
+
+def publish_used(stores: Stores, mapping: str = TERMS + ACCOUNTS + OWN) -> None:
+    if not stores.home.connections_file.exists():
+        stores.configure(**SERVICE)
+    names = partners([FIRST, "other"])
+    publish(stores, mapping=mapping, partners=names, usage=USAGE, billing=BILLS)
+
+
+books = home_of(publish_used)
+
+
+def journal_of(stores: Stores, copy: str = "2026-09/001") -> list[Line]:
+    with (stores.home.closes / copy / "journal.csv").open(newline="") as source:
+        return [*csv.DictReader(source)]
+
+
+def shown(lines: list[Line], *kinds: str) -> list[tuple[str, ...]]:
+    names = ("kind", "date", "account", "debit", "credit", "currency", "partner")
+    return sorted(tuple(each[name] for name in names) for each in lines if each["kind"] in kinds)
+
+
+def signed(lines: list[Line], *names: str) -> Counter[tuple[str, ...]]:
+    """Return debit less credit by some columns, without those that are 0."""
+    sums = Counter[tuple[str, ...]]()
+    for each in lines:
+        key = tuple(each[name] for name in names)
+        sums[key] += Decimal(each["debit"] or 0) - Decimal(each["credit"] or 0)  # type: ignore[assignment]
+    return Counter({key: amount for key, amount in sums.items() if amount})
+
+
+def test_usage_that_is_not_billed_is_accrued_and_reversed(books: Stores) -> None:
+    text = close_month(books, *signing())
+    lines = journal_of(books)
+    assert shown(lines, "accrual") == [
+        ("accrual", "2026-09-30", "2190", "", "0.50", "EUR", FIRST),
+        ("accrual", "2026-09-30", "2190", "", "10.00", "EUR", FIRST),
+        ("accrual", "2026-09-30", "2190", "2.00", "", "USD", FIRST),  # negative: sides are swapped
+        ("accrual", "2026-09-30", "2199", "", "12", "JPY", "other"),
+        ("accrual", "2026-09-30", "5100", "", "2.00", "USD", FIRST),
+        ("accrual", "2026-09-30", "5100", "12", "", "JPY", "other"),
+        ("accrual", "2026-09-30", "5100", "3.00", "", "EUR", FIRST),  # of August
+        ("accrual", "2026-09-30", "5100", "7.00", "", "EUR", FIRST),
+        ("accrual", "2026-09-30", "5110", "0.50", "", "EUR", FIRST),
+    ]
+    reversed_ = [each for each in lines if each["kind"] == "reversal"]
+    assert {(each["period"], each["date"]) for each in reversed_} == {("2026-10", "2026-10-01")}
+    assert signed(lines, "account", "currency", "partner") == {}
+    assert signed(lines, "entry", "currency", "period") == {}
+    ids = {row[0] for row in books.rows("SELECT break_id FROM reconciliation.breaks")}
+    assert {each["source"] for each in lines} - ids == {"2026-09-001"}
+    assert "Accrued: EUR 10.50, JPY 12, USD \u22122.00." in text
+    left_out = duckdb.sql(
+        f"SELECT currency, amount::VARCHAR, left_out FROM '{entries_of(books)}' "
+        "WHERE left_out IS NOT NULL"
+    ).fetchall()
+    assert left_out == [("EUR", "-0.0100", "the usage is billed in full")]
+
+
+def entries_of(stores: Stores) -> Path:
+    return stores.home.closes / "2026-09" / "001" / "entries.parquet"
+
+
+def test_revenue_has_the_other_sides(books: Stores) -> None:
+    close(books)
+    cost = signed(journal_of(books), "kind", "account", "currency")
+    reopen_month(books, SEPTEMBER, "cid", "as revenue")
+    publish_used(books, mapping=TERMS + ACCOUNTS.replace("payable", "receivable") + OWN)
+    close(books)
+    lines = [each for each in journal_of(books, "2026-09/002") if each["kind"] != "cancellation"]
+    revenue = signed(lines, "kind", "account", "currency")
+    assert revenue == {key: -amount for key, amount in cost.items()}
+
+
+@pytest.mark.long
+def test_a_new_close_cancels_the_entries_of_the_last_one(books: Stores) -> None:
+    close(books)
+    for number in (2, 3):
+        reopen_month(books, SEPTEMBER, "cid", "a bill was wrong")
+        records = [*USAGE, used("new", f"{number}.00")]
+        publish(books, mapping=TERMS + ACCOUNTS, usage=records)
+        close(books)
+    copies = [journal_of(books, f"2026-09/00{number}") for number in (1, 2, 3)]
+    names = ("account", "currency", "partner", "period")
+    own = [[each for each in copy if each["kind"] != "cancellation"] for copy in copies]
+    everything = [each for copy in copies for each in copy]
+    assert signed(everything, *names) == signed(own[2], *names)
+    entries = [{each["entry"] for each in copy} for copy in copies]
+    assert not entries[0] & entries[1] | entries[1] & entries[2] | entries[0] & entries[2]
+    cancelled = {each["source"] for each in copies[2] if each["kind"] == "cancellation"}
+    assert cancelled == {each["entry"] for each in own[1]}
+
+
+@pytest.mark.long
+def test_corrections_of_usage_are_posted_and_those_of_bills_are_listed(books: Stores) -> None:
+    close(books)
+    usage = [{**USAGE[1], "amount": "8.25"}, USAGE[0], *USAGE[2:]]
+    usage.append(used("october", "1.00", day="2026-10-05"))
+    bills = [*BILLS, bill("late", line("free", "7.00"))]
+    publish(books, mapping=TERMS + ACCOUNTS, usage=usage)
+    publish(books, mapping=TERMS + ACCOUNTS, partners=partners([FIRST, "other"]), billing=bills)
+    close(books, date(2026, 10, 1))
+    lines = journal_of(books, "2026-10/001")
+    assert shown(lines, "correction") == [
+        ("correction", "2026-10-31", "5100", "", "1.25", "EUR", FIRST),
+        ("correction", "2026-10-31", "5190", "1.25", "", "EUR", FIRST),
+    ]
+    assert "usage free of 2026-09" in {each["source"] for each in lines}
+    folder = books.home.closes / "2026-10" / "001"
+    posted = duckdb.sql(
+        f"SELECT side, sum(difference)::VARCHAR FROM '{folder}/corrections.parquet' GROUP BY side"
+    ).fetchall()
+    assert {*posted} == {("usage", "1.25"), ("billing", "7.00")}
+    left_out = duckdb.sql(
+        f"SELECT amount::VARCHAR FROM '{folder}/entries.parquet' "
+        "WHERE kind = 'correction' AND left_out IS NOT NULL"
+    ).fetchall()
+    assert left_out == [("7.0000",)]
+
+
+def test_without_accounts_there_is_no_journal_and_the_close_says_so(books: Stores) -> None:
+    publish_used(books, mapping=TERMS)
+    text = close_month(books, *signing())
+    assert text.endswith("No journal was written: mapping.toml has no [accounts].")
+    names = {file.name for file in (books.home.closes / "2026-09" / "001").iterdir()}
+    assert not names & {"journal.csv", "entries.parquet"}
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ('side = "payable"', ""),
+        ('side = "payable"', 'side = "both"'),
+        ('accrued = "2190"', 'accrued = " "'),
+        ('rounding = "5900"', 'rounding = "5900"\n[accounts.kind.fees]\nresult = "1"'),
+    ],
+)
+def test_accounts_that_are_wrong_are_refused(before: str, after: str) -> None:
+    text = (MAPPING + ACCOUNTS).replace(before, after)
+    with pytest.raises(ConfigurationError, match="accounts"):
+        mapping_of(text.encode(), Path("mapping.toml"))
+
+
+@dataclass(frozen=True)
+class Found:
+    """A break of random books."""
+
+    rule: str
+    partner: str | None
+    currency: str | None
+    month: date
+    used: Decimal
+    difference: Decimal
+    state: str
+    uncertain: str | None
+
+    def unbilled(self) -> Decimal | None:
+        """Return what is accrued of the break; None if nothing is."""
+        is_open = self.state != "resolved" and self.month <= SEPTEMBER
+        is_certain = self.uncertain is None and self.currency is not None
+        is_unbilled = self.rule in {"not_billed", "different"} and (
+            (self.difference < 0) == (self.used > 0)
+        )
+        is_zero = not self.used or not self.difference
+        if is_open and is_certain and is_unbilled and not is_zero:
+            return -self.difference
+        return None
+
+
+AMOUNTS = st.decimals(min_value=-9_999, max_value=9_999, places=5)
+BREAKS = st.builds(
+    Found,
+    rule=st.sampled_from(["not_billed", "different", "not_used", "billed_twice"]),
+    partner=st.sampled_from(["p", "q", None]),
+    currency=st.sampled_from(["EUR", "JPY", "KWD", "UYW", None]),
+    month=st.sampled_from([date(2026, 8, 1), SEPTEMBER, date(2026, 10, 1)]),
+    used=AMOUNTS,
+    difference=AMOUNTS,
+    state=st.sampled_from(["open", "assigned", "resolved"]),
+    uncertain=st.sampled_from([None, None, "billing is not proven complete"]),
+)
+CORRECTIONS = st.tuples(
+    st.sampled_from(["usage", "billing"]), st.sampled_from(["EUR", "JPY"]), AMOUNTS
+)
+
+
+def written(folder: Path, breaks: list[Found], corrections: list[tuple[str, str, Decimal]]) -> Path:
+    """Write the journal of books that have these breaks and corrections."""
+    with duckdb.connect() as db:
+        db.execute(
+            "CREATE SCHEMA reconciliation; CREATE TABLE reconciliation.breaks (rule VARCHAR, "
+            "month DATE, connection VARCHAR, partner VARCHAR, currency VARCHAR, break_id VARCHAR, "
+            "used_amount DECIMAL(38, 5), difference DECIMAL(38, 5), uncertain VARCHAR, "
+            "doubt VARCHAR, cause VARCHAR, state VARCHAR); CREATE TABLE reconciliation.corrections "
+            "(month DATE, number INTEGER, side VARCHAR, connection VARCHAR, id VARCHAR, "
+            "partner VARCHAR, currency VARCHAR, difference DECIMAL(38, 5), posted_to DATE)"
+        )
+        for number, each in enumerate(breaks):
+            db.execute(
+                "INSERT INTO reconciliation.breaks VALUES ($1, $2, 'acme', $3, $4, $5, $6, $7, $8, "
+                "NULL, 'missing on the bill', $9)",
+                [
+                    *(each.rule, each.month, each.partner, each.currency, f"b{number}"),
+                    *(each.used, each.difference, each.uncertain, each.state),
+                ],
+            )
+        for number, (side, currency, difference) in enumerate(corrections):
+            db.execute(
+                "INSERT INTO reconciliation.corrections VALUES "
+                "($1, 1, $2, 'acme', $3, 'p', $4, $5, $6)",
+                [date(2026, 8, 1), side, f"c{number}", currency, difference, SEPTEMBER],
+            )
+        accounts = parse_mapping(ACCOUNTS).accounts
+        assert isinstance(accounts, Accounts)
+        write_journal(db, folder, (SEPTEMBER, 1), JournalBasis(accounts, None, []))
+    return folder / "journal.csv"
+
+
+Key = tuple[str, str, str]
+Rounded: Callable[[Decimal, str], Decimal] = lambda amount, currency: amount.quantize(  # noqa: E731
+    minor_unit(currency), ROUND_HALF_UP
+)
+
+
+@pytest.mark.long
+@settings(
+    max_examples=40 * EFFORT,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(breaks=st.lists(BREAKS, max_size=8), corrections=st.lists(CORRECTIONS, max_size=4))
+def test_any_books_have_a_journal_that_balances(
+    tmp_path: Path, breaks: list[Found], corrections: list[tuple[str, str, Decimal]]
+) -> None:
+    with written(tmp_path, breaks, corrections).open(newline="") as source:
+        lines = [*csv.DictReader(source)]
+    assert signed(lines, "entry", "period", "currency") == {}
+    own = [each for each in lines if each["kind"] != "correction"]
+    assert signed(own, "account", "partner", "currency") == {}
+    # By kind and partner: what is exact is added, then rounded, and what is left is on rounding.
+    exact = defaultdict[Key, Decimal](Decimal)
+    for number, each in enumerate(breaks):
+        amount = each.unbilled()
+        found = {row["source"] for row in lines if row["kind"] == "accrual"}
+        if amount is None:
+            assert f"b{number}" not in found
+            continue
+        currency = str(each.currency)
+        assert (f"b{number}" in found) == bool(Rounded(amount, currency))
+        exact[each.rule, each.partner or "", currency] += amount
+    accrued = defaultdict[tuple[str, str], Decimal](Decimal)
+    for (_rule, partner, currency), amount in exact.items():
+        accrued[partner, currency] += Rounded(amount, currency)
+    accruals = [row for row in lines if row["kind"] == "accrual" and row["account"] == "2190"]
+    expected = {key: -amount for key, amount in accrued.items() if amount}
+    assert signed(accruals, "partner", "currency") == expected
+    posted = defaultdict[str, Decimal](Decimal)
+    for side, currency, amount in corrections:
+        if side == "usage":
+            posted[currency] += amount
+    taken = [row for row in lines if row["kind"] == "correction" and row["account"] == "5100"]
+    assert signed(taken, "currency") == {
+        (currency,): -Rounded(amount, currency)
+        for currency, amount in posted.items()
+        if Rounded(amount, currency)
+    }
+
+
+@pytest.mark.slow
+def test_any_closes_leave_on_accrued_what_is_still_open(tmp_path: Path) -> None:
+    for seed in range(20, 20 + 2 * EFFORT):
+        ledger = list[Line]()
+        for stores, _books, folder in closed_in_turn(tmp_path, seed):
+            ledger += journal_of(stores, f"{folder.parent.name}/{folder.name}")
+        assert ledger
+        assert signed(ledger, "entry") == {}
+        # Every accrual is reversed, whatever was closed again: nothing stays on the account.
+        assert signed(ledger, "account", "currency") == {
+            key: amount
+            for key, amount in signed(ledger, "account", "currency").items()
+            if key[0] not in {"2190", "5900"}
+        }
