@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo
 
-from pydantic import Field, TypeAdapter
+from pydantic import Field, TypeAdapter, model_validator
 
 from pipelines.config import values
 from pipelines.core.errors import ConfigurationError
@@ -20,6 +20,8 @@ from pipelines.core.errors import ConfigurationError
 FIELD_PATH = r"^[^.\[\]]+(\[\])?(\.[^.\[\]]+(\[\])?)*$"
 Role = Annotated[str, Field(pattern=FIELD_PATH)] | None
 Unit = Literal["major", "minor"]
+# An amount that tables hold exactly, and that can be compared with any other.
+Limit = Annotated[Decimal, Field(ge=0, max_digits=18, decimal_places=4)]
 REMEDY = "Run `partner-sync mapping propose`, then `partner-sync mapping accept`."
 # Of a bill without a status, as a value of other_statuses.
 NO_STATUS = "no status"
@@ -160,6 +162,26 @@ class Accounts(values.Table):
     """others for a partner by its identifier, which count first: [accounts.partner."0001"]"""
 
 
+class AcceptedFee(values.Table):
+    """Lines of bills that name no usage, and are right: [accepted_fees.support]."""
+
+    field: Role = _role("field of a bill or of its lines; without one: every other line")
+    values: tuple[str, ...] = _role(
+        "values of the field, in any case and without spaces around", ()
+    )
+    up_to: dict[str, Limit] = _role(
+        "sum of such lines of a bill that is accepted at most, by currency; none: any sum", {}
+    )
+
+    @model_validator(mode="after")
+    def _require_a_limit(self) -> "AcceptedFee":
+        if (self.field is None) != (not self.values):
+            raise ValueError("field and values must be given together")
+        if self.field is None and not self.up_to:
+            raise ValueError("must have field and values, or up_to")
+        return self
+
+
 class Mapping(values.Table):
     """The whole file."""
 
@@ -172,6 +194,27 @@ class Mapping(values.Table):
     billing: BillingRoles = BillingRoles()
     tolerance: Tolerance = Tolerance()
     accounts: Accounts | None = None
+    accepted_fees: dict[str, AcceptedFee] = Field(default_factory=dict)
+    """lines of bills that name no usage, and are right, by their kind"""
+
+    @model_validator(mode="after")
+    def _require_one_rest(self) -> "Mapping":
+        of_the_rest = [kind for kind, fee in self.accepted_fees.items() if fee.field is None]
+        if len(of_the_rest) > 1:
+            raise ValueError(f"only one of accepted_fees may have no field: {of_the_rest[1]}")
+        return self
+
+    def fee_roles(self) -> dict[str, str]:
+        """Return the kind of accepted fees whose field has each role: `billing.line_fee_0`.
+
+        These roles are numbered, because kinds are any text.
+        """
+        roles = {}
+        for number, (kind, fee) in enumerate(self.accepted_fees.items()):
+            if fee.field is not None:
+                name = "line_fee" if "[]" in fee.field else "fee"
+                roles[f"billing.{name}_{number}"] = kind
+        return roles
 
     def fields(self) -> dict[str, str]:
         """Return the field of every role that has one: `usage.amount` -> `amount`."""
@@ -180,6 +223,8 @@ class Mapping(values.Table):
             for role, path in getattr(self, side):
                 if isinstance(path, str) and role != "amount_unit":
                     fields[f"{side}.{role}"] = path
+        for role, kind in self.fee_roles().items():
+            fields[role] = str(self.accepted_fees[kind].field)
         return fields
 
 

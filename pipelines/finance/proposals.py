@@ -160,6 +160,8 @@ def _rendered(mapping: Mapping, version: int, rows: list[Row]) -> str:
         if isinstance(value, Table):
             lines += [f"# {type(value).__doc__}", f"[{name}]"]
             lines += _fields(name, value, evidence)
+        elif isinstance(value, dict):
+            lines += _named_tables(mapping, name, value)
         else:
             lines += _entry(mapping, name)
     lines.append("")
@@ -173,6 +175,15 @@ def _fields(name: str, table: Table, evidence: dict[str, str]) -> Iterator[str]:
         if field not in tables:
             yield from _entry(table, field, evidence.get(f"{name}.{field}", ""))
     yield from _tables(name, tables)
+
+
+def _named_tables(mapping: Mapping, name: str, tables: dict[str, Table]) -> Iterator[str]:
+    """Yield tables that a person named, such as each kind of accepted fees."""
+    yield f"# {type(mapping).model_fields[name].description}"
+    for key, table in tables.items():
+        yield f"[{name}.{_text(key)}]"
+        for term, _value_of_term in table:
+            yield from _entry(table, term)
 
 
 def _tables(name: str, tables: dict[str, dict[str, Table]]) -> Iterator[str]:
@@ -189,6 +200,9 @@ def _text(value: Any) -> str:
     """Return a value as TOML: but for one character, texts, numbers and lists are as in JSON."""
     if isinstance(value, Decimal):
         return f"{value:f}"
+    if isinstance(value, dict):
+        entries = ", ".join(f"{_text(key)} = {_text(entry)}" for key, entry in value.items())
+        return f"{{ {entries} }}"
     return json.dumps(value, ensure_ascii=False, default=str).replace("\x7f", "\\u007f")
 
 

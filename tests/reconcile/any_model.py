@@ -64,6 +64,7 @@ class Model:
         self.wrong = set[Cell]()
         self._compare()
         self._find_strangers()
+        self._find_unreferenced()
         self.wrong |= {found[1:4] for found in self.breaks}
 
     def doubted(self, cell: Cell) -> bool:
@@ -106,6 +107,17 @@ class Model:
                 lines = [line.amount for line in each.lines if line.usage is not None]
                 fees += _signed(each, each.total - sum(lines, ZERO)) or ZERO
         return fees
+
+    def _find_unreferenced(self) -> None:
+        for bill in self.bills:
+            if is_odd(bill) or bill.partner not in self._known or bill.kind == "credit":
+                continue
+            lines = lines_of(bill)
+            fees = [line.amount for line in lines if line.usage is None and not is_odd(line)]
+            rest = bill.total - sum((said(line.amount) or ZERO for line in lines), ZERO)
+            amount = sum(fees, ZERO if any(map(is_odd, lines)) else rest)
+            if amount:
+                self.breaks["unreferenced", *cell_of(bill), amount] += 1
 
     def _rows(self) -> dict[str, list[Row]]:
         rows = defaultdict[str, list[Row]](list)
@@ -191,6 +203,9 @@ class MonthModel(Model):
 
     def _fees(self, _cell: Cell) -> Decimal:
         return ZERO
+
+    def _find_unreferenced(self) -> None:
+        """Find nothing: no line names usage."""
 
     def _compare(self) -> None:
         for cell in {*map(cell_of, self.usage), *map(cell_of, self.bills)}:

@@ -15,6 +15,9 @@ MISSING, NO_BILL = "not_billed: missing on the bill", "not_billed: no bill for t
 NEW_NOTE = "not_billed: its bill has the new status credit note"
 LATE = "not_billed: recorded after the last bill"
 NOT_USED = "not_used: billed without usage"
+FEE = "unreferenced: lines without usage"
+ABOVE, BELOW = "unreferenced: total above its lines", "unreferenced: total below its lines"
+BOTH = "unreferenced: lines without usage, and its total differs from its lines"
 TWICE = "billed_twice: usage is also on bill {name} b"
 OTHER = "different: other "
 AMOUNT, CURRENCY = f"{OTHER}amount", f"{OTHER}currency"
@@ -62,6 +65,11 @@ CREDITED_FEE = [
     bill("b", line("u"), line(None, "9.00")),
     bill("c", line(None, "9.00"), kind="credit"),
 ]
+CREDITED_IN_PART = [*CREDITED_FEE[:1], bill("c", line(None, "2.00"), kind="credit")]
+FEE_AGAIN = bill("d", line(None, "9.00"))
+TWO_FEES = [line(None, "9.00"), line(None, "3.00")]
+NO_FEES = [line(None, "9.00"), line(None, "-9.00")]
+FEES_OF_TWO = [bill("b", line("u"), TWO_FEES[0]), bill("c", TWO_FEES[1])]
 VOID = again("5.00", status="void")
 VOID_CREDIT = [BILLED, bill("c", line("u", "2.00", 0), kind="credit", status="void")]
 ALL_OF_IT = billed("5.00", name="c", **LATER)
@@ -79,10 +87,24 @@ CASES = [
     Case("not used, and credited", [], [BILLED, GONE], verdict=BALANCED),
     Case("not used, and credited in part", [], CREDIT, f"{NOT_USED} 3.00"),
     Case("not used, credited, billed again", [], [BILLED, GONE, ALL_AGAIN], f"{NOT_USED} 5.00"),
-    Case("fee", USED, [bill("b", line("u"), line(None, "9.00"))], verdict=FEES),
-    Case("total above its lines", USED, [billed("5.00", total="5.50")], verdict=FEES),
+    Case("fee", USED, [bill("b", line("u"), line(None, "9.00"))], f"{FEE} 9.00"),
+    Case("two fees", USED, [bill("b", line("u"), *TWO_FEES)], f"{FEE} 12.00"),
+    Case("fees that add up to nothing", USED, [bill("b", line("u"), *NO_FEES)], verdict=BALANCED),
+    Case("fees of two bills", USED, FEES_OF_TWO, f"{FEE} 3.00; {FEE} 9.00"),
+    Case("discount", USED, [bill("b", line("u"), line(None, "-1.00"))], f"{FEE} -1.00"),
+    Case("total above its lines", USED, [billed("5.00", total="5.50")], f"{ABOVE} 0.50"),
+    Case("total below its lines", USED, [billed("5.00", total="4.50")], f"{BELOW} -0.50"),
+    Case("total that is rounding", USED, [billed("5.00", total="5.000001")], verdict=BALANCED),
+    Case(
+        "fee and total", USED, [bill("b", line("u"), *TWO_FEES[:1], total="15.00")], f"{BOTH} 10.00"
+    ),
     Case("fee that is credited", USED, CREDITED_FEE, verdict=BALANCED),
-    Case("fee beside usage of another month", USED, FEE_ELSEWHERE),
+    Case("fee that is credited once", USED, [*CREDITED_FEE, FEE_AGAIN], f"{FEE} 9.00"),
+    Case("fee that is credited in part", USED, CREDITED_IN_PART, f"{FEE} 9.00"),
+    Case(
+        "fee of a void bill", USED, [BILLED, bill("v", line(None), status="void")], verdict=BALANCED
+    ),
+    Case("fee beside usage of another month", USED, FEE_ELSEWHERE, f"{FEE} 9.00"),
     Case("second bill", USED, again("5.00", **LATER), TWICE + " 5.00"),
     Case("second bill, not by its name", USED, EARLIER, TWICE[:-1] + "c 5.00"),
     Case("a part, then all of it", USED, [billed("2.00"), ALL_OF_IT], TWICE + " 2.00"),
@@ -117,7 +139,7 @@ CASES = [
     Case(
         "a status of that name", USED, [billed("5.00", status="credit note")], f"{NEW_NOTE} -5.00"
     ),
-    Case("a bill without a total", USED, [billed("5.00", total=None)]),
+    Case("a bill without a total", USED, [billed("5.00", total=None)], f"{BELOW} -5.00"),
     Case("credit note for usage that was lowered", [used("u", "3.00")], CREDIT, verdict=BALANCED),
     Case("credit note alone", [], CREDIT[1:]),
     Case("void credit note", USED, VOID_CREDIT, verdict=BALANCED),
@@ -165,7 +187,14 @@ BY_MONTH = {
     "a cent more": f"{AMOUNT} 0.01",
     "another": f"{NOT_USED} 2.00",
     "credit note with lines of both signs": f"{AMOUNT} 1.00",
+    "discount": f"{AMOUNT} -1.00",
     "fee": f"{AMOUNT} 9.00",
+    "fee and total": f"{AMOUNT} 10.00",
+    "fee that is credited in part": f"{AMOUNT} 7.00",
+    "fee that is credited once": f"{AMOUNT} 9.00",
+    "fees of two bills": f"{AMOUNT} 12.00",
+    "two fees": f"{AMOUNT} 12.00",
+    "total below its lines": f"{AMOUNT} -0.50",
     "fee beside usage of another month": f"{NOT_USED} 5.00",
     "late": f"{AMOUNT} -2.00",
     "lines of two partners": f"{AMOUNT} -2.00",
@@ -186,7 +215,13 @@ BY_MONTH = {
 }
 BY_LINES = {  # where they have amounts and quantities all the same
     "a part, then all of it": f"{OTHER}quantity 2.00",
+    "discount": f"{OTHER}quantity -1.00",
     "fee": f"{OTHER}quantity 9.00",
+    "fee and total": f"{OTHER}quantity 10.00",
+    "fee that is credited once": "different: two bills of the same amount 9.00",
+    "fees of two bills": f"{OTHER}quantity 12.00",
+    "fees that add up to nothing": f"{OTHER}quantity 0.00",
+    "two fees": f"{OTHER}quantity 12.00",
     "late": f"{OTHER}quantity -2.00",
     "missing": f"{OTHER}quantity -2.00",
     "other quantity": f"{OTHER}quantity 0.00",
@@ -247,7 +282,7 @@ def test_no_version_has_faults(books: Stores) -> None:
 
 
 def test_every_rule_and_pair_is_there(books: Stores) -> None:
-    assert books.rows("SELECT count(*) FROM reconciliation.rules") == [(23,)]
+    assert books.rows("SELECT count(*) FROM reconciliation.rules") == [(24,)]
     pairs = "SELECT key, status, used_amount, billed_amount FROM temp.matches "
     for partner, expected in {
         "balanced": ("balanced u", "balanced", 5, 5),

@@ -35,7 +35,7 @@ USAGE: list[Record] = [
 BILLS: list[Record] = [
     bill("b1", line("a1", "10.25")),
     bill("b2", line("a2", "7.11"), month="2026-07-01"),
-    bill("b3", line("a5", HUGE), partner="second"),
+    bill("b3", line("a5", HUGE), partner="second", total=HUGE),
     bill("n1", line("gone", "9.99")),
     bill("c1", line(None, "1.50"), kind="credit"),
     bill("v1", line("a3", "4.40"), partner="script", status="void"),

@@ -99,7 +99,7 @@ def test_the_page_and_the_list_of_reports_are_written(stores: Stores) -> None:
         "Records: billing 1 changed. Open breaks: 8 before, 7 now. "
         "1 no longer found (EUR&nbsp;\u22120.05). Change of the difference: EUR&nbsp;+0.05." in text
     )
-    assert "+1.11 3 +5.60 \u22124.49 first Ltd :&nbsp;+10.00; " in text
+    assert "+1.10 3 +5.60 \u22124.50 first Ltd :&nbsp;+10.00; " in text
     rollback(stores, 1, "a test")
     first = write_report(stores, read_figures_of_books(stores))
     assert "No earlier version is compared with billing" in first.read_text("utf-8")

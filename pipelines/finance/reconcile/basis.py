@@ -113,12 +113,16 @@ CREATE OR REPLACE TEMP TABLE tolerances (
     currency VARCHAR, partner VARCHAR, line_minor BIGINT, line_share DECIMAL(10, 8),
     month_minor BIGINT
 );
+CREATE OR REPLACE TEMP TABLE accepted_fees (
+    kind VARCHAR, has_field BOOLEAN, currency VARCHAR, up_to DECIMAL(38, 18)
+);
 CREATE TABLE reconciliation.decisions (
     number BIGINT, break_id VARCHAR, kind VARCHAR, person VARCHAR, decided_at TIMESTAMPTZ,
     owner VARCHAR, reason VARCHAR, difference {amount}, rows BIGINT
 );
 """
 INSERT_TOLERANCE: Final = "INSERT INTO tolerances VALUES ($1, $2, $3, $4, $5)"
+INSERT_FEE: Final = "INSERT INTO accepted_fees VALUES ($1, $2, $3, $4)"
 CREATE_FIELDS: Final = "CREATE OR REPLACE TEMP TABLE role_fields (role VARCHAR, field VARCHAR)"
 INSERT_FIELD: Final = "INSERT INTO role_fields VALUES ($1, $2)"
 
@@ -193,6 +197,8 @@ def create_tables(
     db.execute(CREATE_TABLES.format(**types, currencies=units))
     for terms in _tolerances(mapping):
         db.execute(INSERT_TOLERANCE, terms)
+    for fee in _accepted_fees(mapping):
+        db.execute(INSERT_FEE, fee)
     db.execute(CREATE_FIELDS)
     db.executemany(INSERT_FIELD, list(_fields(mapping).items()))
     replace_decisions(db, inputs.decisions)
@@ -223,6 +229,16 @@ def _tolerances(mapping: Mapping) -> Iterator[tuple[Any, ...]]:
         yield read_code(code), None, terms.line_minor, terms.line_share, terms.month_minor
     for partner, terms in mapping.tolerance.partner.items():
         yield None, partner, terms.line_minor, terms.line_share, terms.month_minor
+
+
+def _accepted_fees(mapping: Mapping) -> Iterator[tuple[Any, ...]]:
+    """Yield rows of `accepted_fees`: one without a currency of a kind that has no limit."""
+    for kind, fee in mapping.accepted_fees.items():
+        has_field = fee.field is not None
+        if not fee.up_to:
+            yield kind, has_field, None, None
+        for code, up_to in fee.up_to.items():
+            yield kind, has_field, read_code(code), up_to
 
 
 def _fields(mapping: Mapping) -> dict[str, str]:

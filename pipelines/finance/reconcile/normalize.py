@@ -181,6 +181,8 @@ class Sides:
             names["unseen"] = self._unseen(names)
             names["is_credit"] = IS_CREDIT.format(**names)
             names["apart"] = APART.format(**names)
+            names["bill_fee"] = self._fee("record")
+            names["line_fee"] = self._fee("line")
         of_line = readings.unread(side, "line")
         names["line_unread"] = of_line["unread"]
         names["line_unread_text"] = of_line["unread_text"]
@@ -247,6 +249,16 @@ class Sides:
             is_other = f"regexp_matches({kind}, '{ORDINARY_WORDS}')"
         is_credit = f"list_contains({columns['credit_kinds']}, {kind})"
         return f"WHEN NOT ({is_credit} OR {is_other}) THEN concat('kind ', {columns['kind']})"
+
+    def _fee(self, row: str) -> str:
+        """Return the expression of the kind of accepted fees of a row: record or line."""
+        cases = []
+        for role, kind in self._mapping.fee_roles().items():
+            if role in self.columns and self.columns[role].row == row:
+                values = _texts(self._mapping.accepted_fees[kind].values)
+                value = _lower_trimmed(self._readings.value(role))
+                cases.append(f"WHEN list_contains({values}, {value}) THEN {quote_text(kind)}")
+        return f"CASE {' '.join(cases)} END" if cases else "NULL::VARCHAR"
 
     def _has_months_of_lines(self) -> bool:
         """Return whether lines say which month each bill is of, and no field is its period."""

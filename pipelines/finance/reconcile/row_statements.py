@@ -54,7 +54,7 @@ SELECT
     {bill_month_from} AS month_from, {currency} AS currency,
     {issued} AS issued_at, {updated} AS updated_at,
     {is_credit} AS is_credit, {apart} AS apart, {unseen} AS unseen,
-    {bill_known_from} AS known_from,
+    {bill_known_from} AS known_from, {bill_fee} AS fee,
     if({is_credit}, -abs({amount}), {amount}) AS amount,
     {unread} AS unread, {unread_text} AS unread_text, {place}
 FROM {table} AS record
@@ -66,7 +66,8 @@ WHERE {holds}
 BILLED: Final = """
 WITH bills AS NOT MATERIALIZED ({bills}), lines AS NOT MATERIALIZED (
     SELECT
-        bills.* EXCLUDE (amount, unread, unread_text) {line_dates},
+        bills.* EXCLUDE (amount, unread, unread_text, fee) {line_dates},
+        coalesce({line_fee}, bills.fee) AS fee,
         line._index::VARCHAR AS line, {line_usage} AS reference,
         nullif(concat_ws(',', bills.unread, {line_unread}), '') AS unread,
         coalesce({line_unread_text}, bills.unread_text) AS unread_text,
@@ -96,7 +97,9 @@ WITH bills AS NOT MATERIALIZED ({bills}), lines AS NOT MATERIALIZED (
     LEFT JOIN sums USING (connection, _key, _valid_from)
     WHERE sums._key IS NULL OR {total} <> coalesce(sums.amount, 0)
 )
-SELECT parts.* EXCLUDE (line), concat(parts.bill, '#', parts.line) AS id, {key} AS key
+SELECT
+    parts.* EXCLUDE (line) REPLACE (if(parts.reference IS NULL, parts.fee, NULL) AS fee),
+    concat(parts.bill, '#', parts.line) AS id, {key} AS key
 FROM parts
 """
 # Of a list that was never loaded, or of lines that no bill has.

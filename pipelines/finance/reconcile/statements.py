@@ -9,7 +9,8 @@ from typing import Final
 
 # Each rule returns the columns that INSERT_BREAKS of engine.py reads.
 RULES: Final = (
-    "unknown_partner", "not_billed", "not_used", "billed_twice", "different", "disappeared",
+    "unknown_partner", "unreferenced", "not_billed", "not_used", "billed_twice", "different",
+    "disappeared",
 )  # fmt: skip
 TABLES: Final = (
     "breaks", "ageing", "summary", "rollforward", "restatements", "late_arrivals", "gaps",
@@ -19,9 +20,9 @@ TABLES: Final = (
 # In the order in which they are evaluated: each comes after those that it needs.
 STATEMENTS: Final = (
     "partners", "unreadable", "doubts", "sides", "versions", "movements", "compared",
-    "changed_records", "exceptions", "paired", "matches", *RULES, "break_facts", "breaks",
-    "month_facts", "bill_totals", "without_usage", "usage_days", "missing_amounts", "items",
-    "cut_offs", "dated_totals",
+    "changed_records", "exceptions", "paired", "matches", "unknown_partner", "unreferenced_lines",
+    *RULES[1:], "break_facts", "breaks", "month_facts", "bill_totals", "without_usage",
+    "usage_days", "missing_amounts", "items", "cut_offs", "dated_totals",
     *(name for name in TABLES if name != "breaks"),
 )  # fmt: skip
 # What is remembered of earlier books, with its amounts.

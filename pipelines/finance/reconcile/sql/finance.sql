@@ -101,6 +101,17 @@ LEFT JOIN finance.names AS names
 WHERE exceptions.used_rows > 0 AND exceptions.billed_rows = 0
     AND exceptions.status <> 'unreadable';
 
+CREATE OR REPLACE VIEW finance.accepted_fees AS
+SELECT
+    coalesce(names.partner, fees.partner, 'no partner') AS partner, fees.month, fees.currency,
+    fees.kind, sum(fees.lines)::BIGINT AS lines, sum(fees.amount) AS billed, fees.connection,
+    fees.partner AS partner_id
+FROM reconciliation.without_usage AS fees
+LEFT JOIN finance.names AS names
+    ON names.connection = fees.connection AND names.partner_id = fees.partner
+WHERE fees.kind IS NOT NULL
+GROUP BY ALL;
+
 CREATE OR REPLACE VIEW finance.bills AS
 SELECT
     bills.bill, bills.number, coalesce(names.partner, bills.partner, 'no partner') AS partner,

@@ -1,4 +1,4 @@
--- needs: exceptions break_facts doubts usage.partner usage.period usage.amount billing.partner billing.period billing.amount
+-- needs: exceptions unreferenced_lines break_facts doubts usage.partner usage.period usage.amount billing.partner billing.period billing.amount
 -- What is known of each partner's month, whatever people decide about its breaks. `has_rows`: there is
 -- more than breaks.
 WITH sides AS (
@@ -37,19 +37,13 @@ WITH sides AS (
     UNION ALL BY NAME
     -- What a total and its lines differ by may be rounding, as it may be of a pair.
     SELECT
-        billed.connection, billed.partner, billed.month, billed.currency,
-        coalesce(sum(billed.amount) FILTER (
-            billed.apart IS NULL AND billed.id LIKE '%#rest'
-            AND TRY_CAST(abs(billed.amount) AS DECIMAL(38, 18)) < currencies.minor_unit * 0.001
-        ), 0) AS small_rest,
-        if(abs(small_rest) < min(currencies.minor_unit), nullif(small_rest, 0), NULL) AS rounding,
-        sum(billed.amount) FILTER (billed.apart IS NULL) - coalesce(rounding, 0) AS fees,
-        coalesce(fees, 0) + least(coalesce(sum(billed.amount) FILTER (
-            billed.apart IS NOT NULL), 0), 0) AS without_usage
-    FROM temp.billed AS billed
-    LEFT JOIN reconciliation.currencies AS currencies USING (currency)
-    WHERE billed.key IS NULL AND billed.unread IS NULL
-        AND (billed.apart IS NULL OR billed.apart = 'credit note')
+        lines.connection, lines.partner, lines.month, lines.currency,
+        nullif(sum(lines.amount) FILTER (lines.is_rounding), 0) AS rounding,
+        sum(lines.amount) FILTER (lines.apart IS NULL AND NOT lines.is_rounding) AS fees,
+        coalesce(fees, 0) + least(coalesce(sum(lines.amount) FILTER (
+            lines.apart IS NOT NULL AND NOT lines.is_rounding), 0), 0) AS without_usage
+    FROM unreferenced_lines AS lines
+    WHERE lines.unread IS NULL
     GROUP BY ALL
     UNION ALL BY NAME
     SELECT

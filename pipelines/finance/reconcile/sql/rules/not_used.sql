@@ -2,7 +2,7 @@
 -- label: Billed without usage
 -- needs: exceptions billing.partner
 -- rests on: usage
--- remedy: Before you pay, ask which usage the bill is for. Lines without a reference are fees.
+-- remedy: Before you pay, ask which usage the bill is for.
 -- A credit note of such a line belongs to the first bill that has it. If it takes all of that back,
 -- only the other bills are breaks.
 WITH owned AS (
