@@ -180,7 +180,8 @@ def list_closes(*, _json: program.Json = False) -> int:
 @program.command(rich_help_panel=program.FINANCE)
 def export(
     target: Annotated[
-        str, Argument(help="csv, parquet, xlsx, dbt, or a variable that holds a database URL.")
+        str,
+        Argument(help="csv, parquet, xlsx, dbt, books, or a variable that holds a database URL."),
     ],
     *,
     table: Annotated[
@@ -190,10 +191,14 @@ def export(
     folder: Annotated[
         Path | None, Option(help="New folder for the files. Default: in the home.")
     ] = None,
+    records: Annotated[
+        bool, Option("--records", help="With books: add every usage record and line of a bill.")
+    ] = False,
     _json: program.Json = False,
 ) -> None:
     """Export tables of the published version to files or a database, with exact amounts."""
-    rows = app.export.export_tables(open_home(), target, table or (), folder)
+    session = open_home()
+    rows = app.export.export_tables(session, target, table or (), folder, records=records)
     show(rows, EXPORTS)
     if any(row["numbers_as_text"] for row in rows):
         line(NUMBERS_AS_TEXT, style="yellow")

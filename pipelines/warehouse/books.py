@@ -103,8 +103,7 @@ class BooksFolder:
             _remove_all(part)
             if base is not None:
                 with storing(part, RECONCILE):
-                    shutil.copyfile(self._store.get(base.path), part)
-                    part.chmod(0o600)  # the published books are read-only
+                    self.copy(base, part)
             with self._database(spill_folder=f"{part}.spill") as db, ExitStack() as stack:
                 name = WHOLE if in_part else "books"
                 db.execute(f"ATTACH {quote_text(str(part))} AS {name}")
@@ -122,6 +121,11 @@ class BooksFolder:
                 self._store.put(part, books.path)
         finally:
             _remove_all(part)
+
+    def copy(self, books: Books, file: Path) -> None:
+        """Copy books to a file that can be written. Raises OSError, StorageFailed."""
+        shutil.copyfile(self._store.get(books.path), file)
+        file.chmod(0o600)  # the published books are read-only
 
     def link(self, books: Books) -> None:
         """Publish books. Raises StorageFailed, Superseded."""

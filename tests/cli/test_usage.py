@@ -29,7 +29,7 @@ WRONG = {
     "trace month nobody 2026-09": "Nothing is mapped",
     "breaks": "Nothing is mapped",
     "breaks decide file.csv": "Nothing is mapped",
-    "export pdf": "Unknown format `pdf`. Use csv, parquet, xlsx, dbt, or the name of",
+    "export pdf": "Unknown format `pdf`. Use csv, parquet, xlsx, dbt, books, or the name of",
     "export csv -t usage": "Possible tables: current.billing,",
     "connections accept acme": "--reason",
     "runs --limit -1": "--limit",
