@@ -12,9 +12,9 @@ from typing import Any
 import dagster as dg
 
 from assets.names import Names, connection_days, partition_key
-from assets.resources import failure, home_in
+from assets.resources import home_in
 from pipelines.app.days import lists_of_day
-from pipelines.app.results import LoggedProgress, ReadRequest
+from pipelines.app.results import LoggedProgress, ReadRequest, StreamResult
 from pipelines.app.session import AppSession
 from pipelines.archive.scan_file import SealedScan
 from pipelines.config.settings import Settings, Stream
@@ -39,13 +39,19 @@ def raw_assets(names: Names, settings: Settings) -> dg.AssetsDefinition:
         pool=names.resource,
     )
     def read(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult[None]]:
-        with home_in(context, names).session() as session:
+        home = home_in(context, names)
+        missing = list[str]()
+        may_pass = False
+        with home.session() as session:
             days = _connections_by_day(_partition_keys(context))
-            missing = list[str]()
             for day, connections in sorted(days.items()):
-                missing += _read_day(context, session, day, connections)
+                for result in _read_day(context, session, day, connections):
+                    reason = result.why_missing(day)
+                    missing.append(f"{result.connection}/{result.stream} {day}: {reason}")
+                    may_pass = may_pass or result.may_pass
         if missing:
-            raise failure("\n".join(["Some lists have no scan.", *missing]))
+            text = "\n".join(["Some lists have no scan.", *missing])
+            raise home.failure(text, may_pass=may_pass)
         # What is materialized was logged, partition by partition.
         yield from ()
 
@@ -75,8 +81,8 @@ def _connections_by_day(keys: Collection[str]) -> dict[date, list[str]]:
 
 def _read_day(
     context: dg.AssetExecutionContext, session: AppSession, day: date, connections: Collection[str]
-) -> Iterator[str]:
-    """Materialize each selected stream that has a scan of a day; yield why others have none.
+) -> Iterator[StreamResult]:
+    """Materialize each selected stream that has a scan of a day; yield those that have none.
 
     The connections are read at the same time.
     """
@@ -87,9 +93,8 @@ def _read_day(
         if result.scan:
             source = "archive" if result.source == "archive" else "service"
             _materialize(context, keys[result.stream], result.scan, source)
-        reason = result.why_missing(day)
-        if reason:
-            yield f"{result.connection}/{result.stream} {day}: {reason}"
+        if result.why_missing(day):
+            yield result
 
 
 def _partition_keys(context: dg.AssetExecutionContext) -> list[str]:

@@ -2,12 +2,14 @@
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
+from pydantic import PrivateAttr
 
 from assets.names import Names
 from pipelines.app.session import AppSession, open_session
@@ -22,6 +24,8 @@ STOPPED = (
 # Tags of a run: its home, and its id with the process that works on it.
 HOME_TAG = ".partner-sync/home"
 PROCESS_TAG = ".partner-sync/process"
+# Dagster's own: its daemon launches a run again whose step has failed (`run_retries`).
+RETRY_TAG = "dagster/retry_on_asset_or_op_failure"
 
 
 class HomeResource(dg.ConfigurableResource[None]):
@@ -29,20 +33,22 @@ class HomeResource(dg.ConfigurableResource[None]):
 
     path: str
     name: str = "home"  # of the resource: the same on each machine, as the path need not be
+    _tag_run: Callable[[dict[str, str]], None] | None = PrivateAttr(None)
 
     def setup_for_execution(self, context: dg.InitResourceContext) -> None:
         """Note which process works on a run, for the sensor `killed_runs`."""
         run = context.run
         if run is None or context.instance is None:
             return
+        self._tag_run = partial(context.instance.add_run_tags, run.run_id)
         # Where the home cannot be opened, the step says why.
         with suppress(dg.Failure), self.session() as session:
             process = f"{run.run_id} {session.metadata.this_process()}"
-            context.instance.add_run_tags(run.run_id, {HOME_TAG: self.name, PROCESS_TAG: process})
+            self._tag_run({HOME_TAG: self.name, PROCESS_TAG: process})
 
     @contextmanager
     def session(self) -> Iterator[AppSession]:
-        """Open the home for the block. An expected failure becomes a failed step, without retry.
+        """Open the home for the block. An expected failure becomes that of the step.
 
         A request to stop the run is noted. The application raises KeyboardInterrupt at the next
         safe point, with its scan files closed, so that a later run resumes them. Dagster marks the
@@ -50,15 +56,24 @@ class HomeResource(dg.ConfigurableResource[None]):
         """
         home = Home(Path(self.path))
         try:
-            with _stop_is_noted(), expected_failures(), open_session(home) as session:
+            with _stop_is_noted(), open_session(home) as session:
                 try:
                     yield session
                 finally:
                     # A stop can lead to other failures, which would be shown in its place.
                     stop.raise_if_requested()
+        except PartnerSyncError as error:
+            raise self.failure(str(error), error.remedy, may_pass=error.may_pass) from None
         except KeyboardInterrupt:
             # Dagster shows all frames; those of asyncio say nothing.
             raise KeyboardInterrupt(STOPPED) from None
+
+    def failure(self, message: str, remedy: str = "", *, may_pass: bool) -> dg.Failure:
+        """Return the failure of a step or tick. Dagster launches the run again if it may pass."""
+        if self._tag_run is not None:
+            # A run that was launched again has the tags of the one before.
+            self._tag_run({RETRY_TAG: str(may_pass).lower()})
+        return failure(message, remedy)
 
 
 def home_in(context: Any, names: Names) -> HomeResource:
@@ -68,7 +83,7 @@ def home_in(context: Any, names: Names) -> HomeResource:
 
 
 def failure(message: str, remedy: str = "") -> dg.Failure:
-    """Return the failure of a step. Dagster does not retry it: the client has retried already."""
+    """Return a failure that Dagster does not retry by itself: the client has retried already."""
     return dg.Failure(f"{message} {remedy}".strip(), allow_retries=False)
 
 

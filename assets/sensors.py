@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from hashlib import sha256
+from typing import Final, Literal
 
 import dagster as dg
 
@@ -19,6 +20,17 @@ sensor = partial(dg.sensor, default_status=dg.DefaultSensorStatus.RUNNING)
 Status = dg.DagsterRunStatus
 FINISHED = [Status.SUCCESS, Status.FAILURE, Status.CANCELED]
 UNFINISHED = [status for status in Status if status not in FINISHED]
+Ended = Literal[
+    dg.DagsterEventType.RUN_SUCCESS,
+    dg.DagsterEventType.RUN_FAILURE,
+    dg.DagsterEventType.RUN_CANCELED,
+]
+ENDS: Final[list[Ended]] = [
+    dg.DagsterEventType.RUN_SUCCESS,
+    dg.DagsterEventType.RUN_FAILURE,
+    dg.DagsterEventType.RUN_CANCELED,
+]
+MOST_ENDS = 1000  # the newest, of each kind
 # How far the first evaluation looks back, which has no cursor.
 FIRST_LOOK = timedelta(days=1)
 KILLED = "The process of this run was killed. A retry resumes it."
@@ -72,11 +84,29 @@ def _publish_after_reads(names: Names) -> dg.SensorDefinition:
 def _latest_end_of_read(
     instance: dg.DagsterInstance, names: Names, cursor: str | None
 ) -> str | None:
-    """Return when the last reading run after the cursor ended, as the next cursor."""
-    since = datetime.fromisoformat(cursor) if cursor else datetime.now(UTC) - FIRST_LOOK
-    ended = instance.get_run_records(dg.RunsFilter(statuses=FINISHED, updated_after=since))
-    times = [record.update_timestamp for record in ended if reads(names, record.dagster_run)]
-    return max(times).isoformat() if times else None
+    """Return the number of the last end of a reading run after the cursor, as the next cursor.
+
+    Dagster's storage gives the numbers. Times are those of the machine that a run was on: its clock
+    may be wrong.
+    """
+    after = None
+    since: float | None = (datetime.now(UTC) - FIRST_LOOK).timestamp()
+    # Earlier releases had a time as the cursor.
+    if cursor and cursor.isdecimal():
+        after = int(cursor)
+        since = None
+    numbers = list[int]()
+    for event_type in ENDS:
+        ends = dg.RunStatusChangeRecordsFilter(
+            event_type, after_storage_id=after, after_timestamp=since
+        )
+        records = instance.fetch_run_status_changes(ends, limit=MOST_ENDS).records
+        if not records:
+            continue
+        found = instance.get_runs(dg.RunsFilter(run_ids=[record.run_id for record in records]))
+        reading = {run.run_id for run in found if reads(names, run)}
+        numbers += [record.storage_id for record in records if record.run_id in reading]
+    return str(max(numbers)) if numbers else None
 
 
 def _connections(names: Names) -> dg.SensorDefinition:

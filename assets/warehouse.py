@@ -11,7 +11,7 @@ import dagster as dg
 from assets.automation import REBUILD_JOB
 from assets.checks import check_results, check_specs
 from assets.names import Names
-from assets.resources import failure, home_in
+from assets.resources import HomeResource, failure, home_in
 from pipelines.app.checkup import current_version, run_checks
 from pipelines.app.export import export_tables
 from pipelines.app.nightly import after_reading, rebuild_with_books
@@ -43,7 +43,8 @@ def warehouse_assets(names: Names, settings: Settings) -> dg.AssetsDefinition:
     def publish_step(context: dg.AssetExecutionContext) -> Iterator[Result]:
         assets = list[dg.MaterializeResult[None]]()
         result = None
-        with home_in(context, names).session() as session:
+        home = home_in(context, names)
+        with home.session() as session:
             if context.selected_asset_keys:
                 if context.run.job_name == names.of(REBUILD_JOB):
                     result = after_reading(session, rebuild_with_books)
@@ -60,7 +61,7 @@ def warehouse_assets(names: Names, settings: Settings) -> dg.AssetsDefinition:
                 yield asset
         yield from check_results(names, context.selected_asset_check_keys, checks, published)
         if result is not None:
-            raise_problems(result)
+            raise_problems(home, result)
 
     return publish_step
 
@@ -130,13 +131,15 @@ def _evaluated_tables(published: Published, version: Version) -> list[str]:
     return [table for table in TABLES if table not in published.alerts.not_evaluated]
 
 
-def raise_problems(result: SyncResult) -> None:
+def raise_problems(home: HomeResource, result: SyncResult) -> None:
     """Raise the failure of a step that has nothing to show, or that shows less than it should."""
     if result.build and result.build.version is None:
         raise nothing_published(result.build)
     if result.problems:
         problems = [f"{problem} {problem.remedy}".strip() for problem in result.problems]
-        raise failure("\n".join(["The version is published.", *problems]))
+        may_pass = any(problem.may_pass for problem in result.problems)
+        text = "\n".join(["The version is published.", *problems])
+        raise home.failure(text, may_pass=may_pass)
 
 
 def nothing_published(built: BuildResult) -> dg.Failure:

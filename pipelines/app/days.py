@@ -57,4 +57,5 @@ def _archived(session: AppSession, request: ReadRequest, day: date) -> Iterator[
         except PartnerSyncError as error:
             result.message = str(error)
             result.remedy = error.remedy
+            result.may_pass = error.may_pass
         yield result

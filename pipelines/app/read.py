@@ -186,6 +186,7 @@ class _Run:
             if stream in {None, result.stream} and result.state is Outcome.INTERRUPTED:
                 result.state = Outcome.FAILED
                 result.exit_code = error.exit_code
+                result.may_pass = error.may_pass
                 result.message = clean(str(error))
                 result.remedy = clean(error.remedy)
 

@@ -96,7 +96,7 @@ class StreamResult:
 
     Without `scan` it was not read to its end. `requests` are those of this run, failed ones too,
     `rate_limited` those answered 429. `message` is the proof, or what went wrong; `exit_code` is
-    what that means for a command by itself.
+    what that means for a command by itself, `may_pass` whether another try may succeed soon.
     """
 
     connection: str
@@ -109,6 +109,7 @@ class StreamResult:
     message: str = "Interrupted before its end. Analysts still see the published version."
     remedy: str = "Run `partner-sync sync` within 24 hours to resume it."
     exit_code: ExitCode = ExitCode.NOTHING_PUBLISHED
+    may_pass: bool = False
 
     def about(self) -> About:
         """Return the message about the list."""

@@ -17,10 +17,12 @@ class PartnerSyncError(Exception):
     """An expected failure.
 
     `str()` says what happened, to what, and what it means for the data. `remedy` is the command or
-    the step that fixes it, empty if there is none.
+    the step that fixes it, empty if there is none. `may_pass`: the same command may succeed a
+    minute later, without a person; Dagster then launches the run again.
     """
 
     exit_code = ExitCode.NOTHING_PUBLISHED
+    may_pass = False
 
     def __init__(self, message: str, remedy: str = "") -> None:
         super().__init__(message)
@@ -88,9 +90,13 @@ class LockHeld(PartnerSyncError):
 class LockLost(PartnerSyncError):
     """This process does not hold a lock any more that it took."""
 
+    may_pass = True
+
 
 class Superseded(PartnerSyncError):
     """Another process has published since this one began."""
+
+    may_pass = True
 
 
 class MemoryRefused(PartnerSyncError):
@@ -99,3 +105,5 @@ class MemoryRefused(PartnerSyncError):
 
 class StorageFailed(PartnerSyncError):
     """A disk or database cannot be read or written: full, read-only or damaged."""
+
+    may_pass = True  # a server may be back, or another machine may have a good disk

@@ -112,6 +112,21 @@ def test_publishing_follows_the_last_reading_run_however_it_ended_and_once(
     assert ("queued or running: 1." in str(first.skip_message)) == ((Status.STARTED, READ) in runs)
 
 
+def test_publishing_follows_a_run_of_a_machine_whose_clock_is_wrong(site: Site) -> None:
+    add_run(site, Status.SUCCESS, READ)
+    first = evaluate(site, "publish_after_reads")
+    assert len(first.run_requests) == 1
+    run = add_run(site, Status.STARTED, READ)
+    an_hour_ago = (datetime.now(UTC) - timedelta(hours=1)).timestamp()
+    ended = dg.DagsterEvent(EVENTS[Status.SUCCESS].value, run.job_name)
+    site.instance.report_dagster_event(ended, run.run_id, timestamp=an_hour_ago)
+    later = evaluate(site, "publish_after_reads", first.cursor)
+    assert len(later.run_requests) == 1
+    # The cursor of an earlier release is a time.
+    time = datetime.now(UTC).isoformat()
+    assert evaluate(site, "publish_after_reads", time).cursor == later.cursor
+
+
 def test_partitions_follow_the_connections_file(site: Site) -> None:
     instance = site.instance
     instance.delete_dynamic_partition(ONE.connections, "beta")

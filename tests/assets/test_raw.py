@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import select
 
 from assets.raw import BACKFILL_TAG, SCHEDULED_AT_TAG
-from assets.resources import STOPPED
+from assets.resources import RETRY_TAG, STOPPED
 from pipelines.app.days import lists_of_day
 from pipelines.app.results import LoggedProgress, ReadRequest
 from pipelines.app.session import open_session
@@ -132,3 +132,22 @@ def test_a_stopped_run_is_interrupted_for_the_application_and_can_be_resumed(sit
     with site.database() as db:
         assert [run.outcome for run in db.scalars(select(Run))] == ["interrupted"]
         assert "usage" in [scan.stream for scan in db.scalars(select(Scan)) if not scan.sha256]
+
+
+def test_a_run_is_launched_again_only_if_its_failure_may_pass(site: Site) -> None:
+    folder = site.home.archive / "acme"
+    folder.parent.mkdir(exist_ok=True)
+    folder.write_text("a file is where a folder should be")
+    assert is_launched_again(site) == "true"
+    folder.unlink()
+    site.home.root.joinpath("config", "acme-secret").unlink()
+    assert is_launched_again(site) == "false"
+
+
+def is_launched_again(site: Site) -> str:
+    """Run a list that fails; return what its run tells the daemon."""
+    result = site.run_raw(key("acme"), "", "usage")
+    assert "acme/usage" in failure_text(result)
+    run = site.instance.get_run_by_id(result.run_id)
+    assert run
+    return run.tags[RETRY_TAG]

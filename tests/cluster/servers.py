@@ -1,7 +1,7 @@
 """Real servers of several machines, all on this one: bucket, Redis, workers, Dagster's daemon.
 
 A worker has a host name and a folder of its own: nothing can ask this machine whether it lives, and
-nothing but the bucket has its files.
+nothing but the bucket has its files. A home is the folder of a machine, or one of many in it.
 """
 
 import os
@@ -12,7 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -34,8 +34,12 @@ read -r _
 kill -9 $!
 wait
 """
+# As a service manager does.
+SUPERVISED = ("sh", "-c", 'trap "exit 0" INT; while :; do "$@"; sleep 5; done', "sh")
 END_SECONDS = 60
 HOME = "PARTNER_SYNC_HOME"
+HOMES = "PARTNER_SYNC_HOMES"
+SCHEMA = "&options=-csearch_path%3D"
 
 
 @dataclass
@@ -67,75 +71,92 @@ class Redis:
 
 @dataclass
 class Cluster:
-    """Servers that several machines share, and the environment of their processes."""
+    """Servers that several machines share, what runs on these, and its environment."""
 
     folder: Path
     postgresql: Server
     redis: Redis
     bucket: BucketServer
     environment: Mapping[str, str]
+    homes: Sequence[str]  # of a deployment of many
+    running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
-    def home_of(self, machine: str) -> Home:
-        """Return the folder of a machine."""
-        return Home(self.folder / "machines" / machine)
+    def home_of(self, machine: str, home: str = "") -> Home:
+        """Return the folder of a home on a machine."""
+        return Home(self.folder / "machines" / machine / home)
 
-    def configure(self, config: Path, machines: Sequence[str], settings: str) -> None:
-        """Give each machine the same configuration."""
+    def metadata_url(self, home: str = "") -> str:
+        """Return the address of the metadata of a home: in a schema of its own, if it is named."""
+        return f"{self.postgresql.url}{SCHEMA}{home}" if home else self.postgresql.url
+
+    def configure(
+        self, config: Path, machines: Sequence[str], settings: str, home: str = ""
+    ) -> None:
+        """Give each machine the same configuration of a home."""
+        if home:
+            with psycopg.connect(self.postgresql.url, autocommit=True) as administrator:
+                administrator.execute(f"CREATE SCHEMA {home}".encode())
         text = (
-            f'metadata_url = "{self.postgresql.url}"\n'
-            f'files = "s3://{NAME}/home"\nfiles_endpoint = "{self.bucket.endpoint}"\n'
+            f'metadata_url = "{self.metadata_url(home)}"\n'
+            f'files = "s3://{NAME}/{home or "home"}"\nfiles_endpoint = "{self.bucket.endpoint}"\n'
         )
         for machine in machines:
-            home = self.home_of(machine)
-            shutil.copytree(config, home.settings_file.parent)
-            home.settings_file.write_text(text + settings)
+            own = self.home_of(machine, home)
+            shutil.copytree(config, own.settings_file.parent)
+            own.settings_file.write_text(text + settings)
 
-    @contextmanager
-    def process(self, name: str, command: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
-        """Run a program of our environment in a process group of its own, for the block."""
-        with (
-            (self.folder / f"{name}.log").open("wb") as log,
-            subprocess.Popen(
-                command,
+    def environment_of(self, machine: str, home: str = "") -> dict[str, str]:
+        """Return the environment of a process that serves all homes of a machine, or one."""
+        variable = HOMES if self.homes and not home else HOME
+        folder = str(self.home_of(machine, home).root)
+        return {**os.environ, **self.environment, variable: folder}
+
+    def start(self, machine: str, *command: str, **variables: str) -> None:
+        """Start a program of our environment on a machine; what ends there is started again."""
+        with (self.folder / f"{machine}.log").open("ab") as log:
+            self.running[machine] = subprocess.Popen(
+                (*as_host(machine), *SUPERVISED, str(BIN / command[0]), *command[1:]),
                 cwd=CHECKOUT,
-                env={**os.environ, **self.environment, HOME: str(self.home_of(name).root)},
+                env={**self.environment_of(machine), **variables},
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
-            ) as process,
-        ):
-            try:
-                yield process
-            finally:
-                self.end(process)
+            )
 
-    def end(self, process: subprocess.Popen[bytes]) -> None:
-        """Let a program end, with its group; kill what does not."""
-        with suppress(ProcessLookupError, subprocess.TimeoutExpired):
-            process.send_signal(signal.SIGINT)
-            process.wait(END_SECONDS)
-        with suppress(ProcessLookupError):
+    def start_worker(self, machine: str, places: int = 1, **variables: str) -> None:
+        """Start a worker on a machine, which takes so many runs at once."""
+        options = ("--concurrency", str(places))
+        self.start(machine, "celery", "-A", "assets.worker", "worker", *options, **variables)
+
+    def start_daemon(self) -> None:
+        """Start Dagster's daemon, with a code server of its own."""
+        self.start("daemon", "dagster-daemon", "run", "-w", "dagster_workspace.yaml")
+
+    def kill(self, machine: str) -> None:
+        """Kill all processes of a machine at once, as if it lost its power."""
+        with self.running.pop(machine) as process, suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
 
-    @contextmanager
-    def worker(self, host: str) -> Iterator[subprocess.Popen[bytes]]:
-        """Run a worker with one place on a machine of another name."""
-        as_host = AS_HOST if os.geteuid() == 0 else AS_HOST_OF_ROOT
-        celery = (str(BIN / "celery"), "-A", "assets.worker", "worker", "--concurrency", "1")
-        with self.process(host, (*as_host, host, *celery)) as process:
-            yield process
+    def end(self, machine: str) -> None:
+        """Let the processes of a machine end; kill what does not."""
+        process = self.running[machine]
+        with suppress(subprocess.TimeoutExpired):
+            os.killpg(process.pid, signal.SIGINT)
+            process.wait(END_SECONDS)
+        self.kill(machine)
 
-    @contextmanager
-    def daemon(self) -> Iterator[None]:
-        """Run Dagster's daemon, with a code server of its own."""
-        daemon = (str(BIN / "dagster-daemon"), "run", "-w", "dagster_workspace.yaml")
-        with self.process("daemon", daemon):
-            yield
+
+def as_host(name: str) -> tuple[str, ...]:
+    """Return what runs a command on this machine under another name."""
+    return (*(AS_HOST if os.geteuid() == 0 else AS_HOST_OF_ROOT), name)
 
 
 @contextmanager
-def started_cluster() -> Iterator[Cluster]:
-    """Yield the servers that machines share, which run during the block."""
+def started_cluster(*homes: str) -> Iterator[Cluster]:
+    """Yield the servers that machines share, which run during the block.
+
+    `homes`: those of a deployment of many.
+    """
     with (
         running_server() as postgresql,
         started_bucket() as bucket,
@@ -159,8 +180,11 @@ def started_cluster() -> Iterator[Cluster]:
             "C_FORCE_ROOT": "1",
             **SETTINGS,
         }
+        cluster = Cluster(folder, postgresql, redis, bucket, environment, homes)
         redis.start()
         try:
-            yield Cluster(folder, postgresql, redis, bucket, environment)
+            yield cluster
         finally:
+            for machine in [*cluster.running]:
+                cluster.end(machine)
             redis.stop()

@@ -47,7 +47,18 @@ def test_units_pass_systemd(tmp_path: Path) -> None:
     assert str(tmp_path) not in verified.stderr
 
 
-@pytest.mark.parametrize("name", ["telemetry", "nux", "python_logs", "run_retries", "retention"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "telemetry",
+        "nux",
+        "python_logs",
+        "run_queue",
+        "sensors",
+        "run_retries",
+        "retention",
+    ],
+)
 def test_an_instance_of_several_machines_has_the_settings_of_one(name: str) -> None:
     several = load(DEPLOY / "dagster.yaml")
     one = load(CHECKOUT / "assets" / "dagster.yaml")

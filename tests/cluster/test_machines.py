@@ -1,7 +1,5 @@
 """Two workers of different hosts: the real schedule, a kill, one publication."""
 
-import os
-import signal
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -87,20 +85,18 @@ def test_a_worker_is_killed_and_the_night_ends_right(
             monkeypatch.setenv(name, value)
         with dg.DagsterInstance.get() as instance:  # creates its tables, before two do at once
             assert instance.get_runs() == []
-        with (
-            cluster.worker("worker-a") as worker_a,
-            cluster.worker("worker-b"),
-            cluster.daemon(),
-        ):
-            until(lambda: reading(cluster) == {"worker-a": 2, "worker-b": 2}, "both workers read")
-            until(lambda: page_requests(service).get("200", 0) > FIRST, "some pages are read")
-            os.killpg(worker_a.pid, signal.SIGKILL)
-            expected = [(name, USAGE) for name in sorted(GOOD)]
-            analyst = tmp_path / "analyst"
-            until(lambda: pulled(cluster, analyst) == expected, "everything is published")
-            with dg.DagsterInstance.get() as instance:
-                until(lambda: all_ended(instance), "every run of Dagster has ended")
-                statuses = [(run.job_name, run.status.value) for run in instance.get_runs()]
+        for machine in ("worker-a", "worker-b"):
+            cluster.start_worker(machine)
+        cluster.start_daemon()
+        until(lambda: reading(cluster) == {"worker-a": 2, "worker-b": 2}, "both workers read")
+        until(lambda: page_requests(service).get("200", 0) > FIRST, "some pages are read")
+        cluster.kill("worker-a")
+        expected = [(name, USAGE) for name in sorted(GOOD)]
+        analyst = tmp_path / "analyst"
+        until(lambda: pulled(cluster, analyst) == expected, "everything is published")
+        with dg.DagsterInstance.get() as instance:
+            until(lambda: all_ended(instance), "every run of Dagster has ended")
+            statuses = [(run.job_name, run.status.value) for run in instance.get_runs()]
         assert page_requests(service).keys() == {"200"}
         ended = query(cluster, RUNS)
     killed = {connection for host, connection, _outcome in ended if host == "worker-a"}
