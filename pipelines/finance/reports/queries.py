@@ -9,6 +9,7 @@ from importlib.resources import files
 from typing import Final
 
 import duckdb
+import pyarrow as pa
 
 from pipelines.finance.doubt import Doubt
 from pipelines.finance.mapping import REMEDY
@@ -24,8 +25,17 @@ QUERIES: Final = (
     "severities", "uncertain", "partners", "ageing", "reasons", "apart", "late", "gaps",
     "last_close", "changed_closes", "newest_usage", "covered", "news", "open_by_rule",
     "unseen_values", "unknown_currencies", "read_otherwise", "signed_months",
+    "changed_months", "flux",
 )  # fmt: skip
 """Each becomes a temporary table. A query reads those that `needs` in its first lines names."""
+# Of each partner's month, what the books before had.
+MONTH_AMOUNTS: Final = """
+SELECT
+    summary.connection, summary.partner, summary.month, summary.currency,
+    summary.used_amount AS used,
+    coalesce(summary.billed_amount, 0) + coalesce(summary.credited_amount, 0) AS billed
+FROM reconciliation.summary AS summary
+"""
 SCANS: Final = "SELECT loads.scan_id FROM meta.loads AS loads"
 
 
@@ -38,7 +48,8 @@ class Figures:
     proofs have rows. `scans` are those that the version holds, `breaks` are all breaks.
     `not_evaluated` are the rules and tables that were not, `unread` the records that cannot be
     read. `doubts` say why there may be other breaks, `notes` what was not needed. `previous` and
-    `closed` are earlier versions, the latter at the last close.
+    `closed` are earlier versions, the latter at the last close. `amounts` are those of each
+    partner's month.
     """
 
     version: int
@@ -51,6 +62,7 @@ class Figures:
     unread: list[Doubt] = field(default_factory=list)
     doubts: list[Doubt] = field(default_factory=list)
     notes: list[Doubt] = field(default_factory=list)
+    amounts: pa.Table | None = None
     previous: "Figures | None" = None
     closed: "Figures | None" = None
 
@@ -64,6 +76,7 @@ def read_figures(
     """Return the figures of open books. Raises duckdb.Error."""
     # Query `news` counts what scans changed that the previous version did not hold.
     db.execute("SET VARIABLE known_scans = $1", [previous and previous.scans])
+    amounts = _read_amounts(db, previous)
     rules = {row["rule"]: row for row in _evaluate(db, "rules")}
     problem = _find_problem(rules)
     tables: dict[str, list[Row]] = {name: [] for name in QUERIES}
@@ -92,8 +105,26 @@ def read_figures(
         unread=unread,
         doubts=doubts,
         notes=notes,
+        amounts=amounts,
         previous=previous,
     )
+
+
+def _read_amounts(db: duckdb.DuckDBPyConnection, previous: Figures | None) -> pa.Table | None:
+    """Create tables of the amounts of each partner's month, now and earlier; return those of now.
+
+    None where nothing is compared.
+    """
+    earlier = previous.amounts if previous else None
+    db.execute("SET VARIABLE has_earlier = $1", [earlier is not None])
+    with suppress(duckdb.CatalogException):
+        db.execute(f"CREATE TEMP TABLE month_amounts AS {MONTH_AMOUNTS}")
+        db.execute("CREATE TEMP TABLE earlier_amounts AS FROM month_amounts LIMIT 0")
+        if earlier is not None:
+            rows = db.from_arrow(earlier)
+            rows.query("rows", "CREATE OR REPLACE TEMP TABLE earlier_amounts AS FROM rows")
+        return db.execute("FROM month_amounts").to_arrow_table()
+    return None
 
 
 def _scans(db: duckdb.DuckDBPyConnection) -> list[str]:

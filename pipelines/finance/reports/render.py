@@ -21,6 +21,7 @@ from pipelines.finance.reports.month_verdicts import (
     order_of,
     sums_by_reason,
 )
+from pipelines.finance.reports.partner_flux import PARTS
 from pipelines.finance.reports.queries import Figures
 from pipelines.finance.reports.tables import by_currency, lay_out_ages, lay_out_breaks
 from pipelines.finance.reports.text import format_amount, format_day, format_month, format_time
@@ -150,6 +151,7 @@ def _environment() -> Environment:
     made.filters |= {"month": format_month, "time": format_time, "amount": format_amount}
     made.filters |= {"day": format_day, "marked": _marked, "kind": _kind, "finding": _finding}
     made.filters |= {"to_do": _to_do}
+    made.globals |= {"flux_parts": PARTS}
     made.globals |= {"axis_of": axis_of, "number": counted, "Answer": Answer, "SignOff": SignOff}
     return made
 

@@ -13,6 +13,10 @@ from typing import Any, Final
 from pipelines.finance.doubt import Doubt, sentences
 from pipelines.finance.reports.alerts import Alerts, judge_alerts
 from pipelines.finance.reports.amounts import Sums
+from pipelines.finance.reports.changed_months import (
+    MonthChanges,
+    judge_changed_partner_months,
+)
 from pipelines.finance.reports.changes import (
     Changes,
     change_of,
@@ -25,6 +29,7 @@ from pipelines.finance.reports.month_verdicts import (
     judge_months,
     month_as_json,
 )
+from pipelines.finance.reports.partner_flux import Flux, judge_flux
 from pipelines.finance.reports.queries import Figures
 from pipelines.warehouse.duckdb_file import Row
 
@@ -70,7 +75,8 @@ class Verdicts:
     `problem` is why usage is not compared with billing; then there are no amounts. `doubts` and
     `not_complete` (lists that are compared) say why there may be other breaks. `partners` have an
     open break, `severities` count breaks. `closed_months` begin with the newest. `changes` and
-    `change_since_close` are None where the earlier books are not known.
+    `change_since_close` are None where the earlier books are not known. `changed_months` are those
+    of partners; `flux` is None without a complete month.
     """
 
     version: int
@@ -88,6 +94,8 @@ class Verdicts:
     alerts: Alerts
     changes: Changes | None
     change_since_close: Sums | None
+    changed_months: MonthChanges
+    flux: Flux | None
 
     def posted_to(self) -> list[date]:
         """Return the months to which corrections of closed months are posted."""
@@ -118,6 +126,8 @@ class Verdicts:
             "severities": self.severities,
             "not_complete": self.not_complete,
             "months": [month_as_json(month) for month in self.months],
+            "changed_months": self.changed_months.as_json(),
+            "flux": self.flux.as_json() if self.flux else None,
         }
 
 
@@ -151,6 +161,8 @@ def judge(figures: Figures) -> Verdicts:
         alerts=judge_alerts(figures),
         changes=changes_since(previous, figures) if previous else None,
         change_since_close=changed_difference(closed, figures) if closed else None,
+        changed_months=judge_changed_partner_months(figures),
+        flux=judge_flux(figures),
     )
 
 

@@ -1,0 +1,181 @@
+"""Why the newest complete month of partners is not like the one before, of usage and of bills.
+
+Here: which rows the page and `report --json` show, and what the others add up to. Not here: how a
+difference is split (`flux.sql` of reconciliation).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from typing import Any, Final
+
+from pipelines.finance.reports.amounts import EXACT
+from pipelines.finance.reports.queries import Figures
+from pipelines.warehouse.duckdb_file import Row
+
+# In the order in which they are taken from the difference, as people call them.
+PARTS: Final = {
+    "late": "late records",
+    "restated": "restated",
+    "credits": "credit notes",
+    "fees": "fees",
+    "new": "new",
+    "lost": "lost",
+    "volume": "volume",
+    "price": "price",
+    "unexplained": "no quantity",
+}
+SIDES: Final = {"usage": "used", "billing": "billed"}
+SHOWN: Final = 3  # partners of each currency and side
+CURRENCIES: Final = 4  # as many as have a chart at least
+
+
+@dataclass(frozen=True)
+class FluxRow:
+    """Why an amount is not that of the month before. `partner` is None for all of them.
+
+    `parts` are those that are not 0, by their name in `finance.flux`; all add up to `difference`.
+    `history_from`: what is late or restated is not known, as history begins then.
+    """
+
+    connection: str | None
+    partner: str | None
+    name: str | None
+    before: Decimal
+    now: Decimal
+    difference: Decimal
+    parts: dict[str, Decimal]
+    history_from: datetime | None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it for `report --json`."""
+        return {
+            "connection": self.connection,
+            "partner": self.name or self.partner,
+            "partner_id": self.partner,
+            "before": self.before,
+            "now": self.now,
+            "difference": self.difference,
+            "parts": self.parts,
+            "history_from": self.history_from,
+        }
+
+
+@dataclass(frozen=True)
+class FluxTable:
+    """The partners of a currency and side (used, billed) with the largest changes.
+
+    `left_out` of them are not in `rows`; their differences add up to `left_out_difference`.
+    """
+
+    currency: str | None
+    side: str
+    total: FluxRow
+    rows: tuple[FluxRow, ...]
+    left_out: int
+    left_out_difference: Decimal
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it for `report --json`."""
+        return {
+            "currency": self.currency,
+            "side": self.side,
+            "total": self.total.as_json(),
+            "partners": [row.as_json() for row in self.rows],
+            "other_partners": self.left_out,
+            "other_difference": self.left_out_difference,
+        }
+
+
+@dataclass(frozen=True)
+class Flux:
+    """Why `month` is not like the one before; `left_out` currencies have no table."""
+
+    month: date
+    tables: tuple[FluxTable, ...]
+    left_out: int
+
+    @property
+    def month_before(self) -> date:
+        """The first day of the month before."""
+        return (self.month - timedelta(days=1)).replace(day=1)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it for `report --json`: what the page shows."""
+        return {
+            "month": f"{self.month:%Y-%m}",
+            "tables": [table.as_json() for table in self.tables],
+            "other_currencies": self.left_out,
+        }
+
+
+def judge_flux(figures: Figures) -> Flux | None:
+    """Return why the newest complete month is not like the one before; None without one."""
+    rows = figures.tables["flux"]
+    if not rows:
+        return None
+    tables: dict[tuple[str | None, str], list[Row]] = {}
+    for row in rows:
+        tables.setdefault((row["currency"], row["side"]), []).append(row)
+    currencies = list(dict.fromkeys(currency for currency, _side in tables))
+    shown = []
+    for (currency, side), of_table in tables.items():
+        if currency in currencies[:CURRENCIES]:
+            shown.append(_table(currency, SIDES[side], of_table))
+    return Flux(rows[0]["month"], tuple(shown), max(0, len(currencies) - CURRENCIES))
+
+
+def _table(currency: str | None, side: str, rows: Sequence[Row]) -> FluxTable:
+    """Return the table of rows of a currency and side, which begin with the largest change."""
+    left_out = rows[SHOWN:]
+    return FluxTable(
+        currency=currency,
+        side=side,
+        total=_total(rows),
+        rows=tuple(_row(row) for row in rows[:SHOWN]),
+        left_out=len(left_out),
+        left_out_difference=_sum(left_out, "difference"),
+    )
+
+
+def _row(row: Row) -> FluxRow:
+    parts = {name: row[name] for name in PARTS if row[name]}
+    return FluxRow(
+        connection=row["connection"],
+        partner=row["partner"],
+        name=row["name"],
+        before=row["amount_before"],
+        now=row["amount"],
+        difference=row["difference"],
+        parts=parts,
+        history_from=row["history_from"],
+    )
+
+
+def _total(rows: Sequence[Row]) -> FluxRow:
+    """Return the row of all partners."""
+    parts = {}
+    for name in PARTS:
+        amount = _sum(rows, name)
+        if amount:
+            parts[name] = amount
+    known = [row["history_from"] for row in rows if row["history_from"] is not None]
+    return FluxRow(
+        connection=None,
+        partner=None,
+        name=None,
+        before=_sum(rows, "amount_before"),
+        now=_sum(rows, "amount"),
+        difference=_sum(rows, "difference"),
+        parts=parts,
+        history_from=max(known, default=None),
+    )
+
+
+def _sum(rows: Sequence[Row], name: str) -> Decimal:
+    """Return the exact sum of a column; what is not known adds nothing."""
+    total = Decimal(0)
+    for row in rows:
+        total = EXACT.add(total, row[name] or Decimal(0))
+    return total
