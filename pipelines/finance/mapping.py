@@ -28,6 +28,7 @@ NO_STATUS = "no status"
 # Words in the values of status and kind, in any case.
 UNCOUNTED_WORDS = "void|draft|cancel|delete|pending|reject|reverse"
 CREDIT_WORDS = "credit|refund"
+PAID_STATUSES = "paid|paid[ _-]in[ _-]full|settled|cleared"  # the whole value
 ORDINARY_WORDS = "invoice|bill"
 UNIT_MEANING = (
     "minor: amounts and prices are in the smallest unit of the currency (EUR 0.01, JPY 1, KWD "
@@ -80,6 +81,10 @@ class BillingRoles(values.Table):
     amount_unit: Unit = _role(UNIT_MEANING, "major")
     issued: Role = _role("when it was issued")
     updated: Role = _role("when it was changed last")
+    due: Role = _role("day on which it is to be paid")
+    paid: Role = _role("when it was paid in full")
+    open: Role = _role("amount that is still to be paid")
+    tax: Role = _role("tax in its total")
     number: Role = _role("invoice number")
     status: Role = _role("status of the bill, see counted_statuses")
     counted_statuses: tuple[str, ...] = _role(
@@ -88,6 +93,7 @@ class BillingRoles(values.Table):
     other_statuses: tuple[str, ...] | None = _role(
         "values of status that are known and do not count; any other value is a finding"
     )
+    paid_statuses: tuple[str, ...] = _role("values of status of bills that are paid in full", ())
     kind: Role = _role("kind of document, see credit_kinds")
     credit_kinds: tuple[str, ...] = _role(
         "values of kind that are credit notes, which are shown apart", ()

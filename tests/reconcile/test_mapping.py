@@ -51,9 +51,9 @@ def mapped(session: Stores) -> Mapping:
 def test_accept_writes_the_proposal(session: Stores) -> None:
     file, text = session.home.mapping_file, accept(session)
     assert text == (
-        f"Wrote {file}, 34 of 42 roles. Without a field: usage.unit, usage.region, "
-        "billing.organization, billing.credit_kinds, billing.line_plan, billing.line_metric, "
-        "billing.line_unit, billing.line_region."
+        f"Wrote {file}, 37 of 47 roles. Without a field: usage.unit, usage.region, "
+        "billing.organization, billing.paid, billing.open, billing.credit_kinds, "
+        "billing.line_plan, billing.line_metric, billing.line_unit, billing.line_region."
     )
     assert file.stat().st_mode & 0o777 == 0o600
     assert mapped(session).fields()["billing.line_amount"] == "lines[].amount"

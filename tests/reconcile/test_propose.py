@@ -24,6 +24,7 @@ usage.quantity=units usage.price=rate usage.amount=charge usage.currency=ccy
 usage.recorded=bookedAt usage.updated=changedAt
 billing.id=documentNo billing.partner=reseller billing.period=servicePeriod
 billing.amount=gross billing.currency=ccy billing.issued=documentDate billing.updated=changedAt
+billing.due=payableBy billing.tax=vat billing.paid_statuses=paid
 billing.number=serial billing.status=state billing.counted_statuses=issued,paid
 billing.kind=documentType billing.line_usage=items[].recordRef billing.line_quantity=items[].units
 billing.line_price=items[].rate billing.line_amount=items[].charge
@@ -68,6 +69,7 @@ def test_every_role_gets_its_field(proposed: Proposed, names: FieldNames) -> Non
     expected = Mapping.model_validate(tomllib.loads(SANDBOX_MAPPING)).fields()
     counted = {
         "billing.counted_statuses": "issued,paid",
+        "billing.paid_statuses": "paid",
         **{
             role: value for role, value in roles(OTHER).items() if "unit" in role or "other" in role
         },

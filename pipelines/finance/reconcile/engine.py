@@ -39,6 +39,8 @@ BY_TIME: Final = ["partner", "period", "currency"]
 ITEMS: Final = (
     "usage.plan", "usage.metric", "usage.unit", "usage.region", "usage.organization",
 )  # fmt: skip
+# What says how much of a bill is paid, beside its status.
+PAYMENTS: Final = ("billing.open", "billing.paid")
 # Its currency is a part of what identifies a break, so that two are never added.
 INSERT_BREAKS: Final = """
 INSERT INTO reconciliation.break_rows
@@ -122,6 +124,7 @@ class _Engine:
     def _terms(self) -> dict[str, Any]:
         """Return what the statements read besides rows."""
         mapping = self.mapping
+        billing = mapping.billing
         roles = self.sides.columns.keys()
         by_usage = self.sides.by_usage
         if not by_usage:
@@ -129,6 +132,8 @@ class _Engine:
             if reason:
                 self.failed["match"] = reason
         billed = "billing.line_amount" if by_usage else "billing.amount"
+        if roles.isdisjoint(PAYMENTS) and not ("billing.status" in roles and billing.paid_statuses):
+            self.failed["payments"] = "; ".join(f"{role} is not mapped" for role in PAYMENTS)
         return {
             "match_by": "usage" if by_usage else "month",
             "key_roles": BY_KEY if by_usage else BY_TIME,
@@ -140,6 +145,7 @@ class _Engine:
             "erased": list(self.inputs.erased),
             "has_partners": "partners.id" in roles,
             "has_quantity": roles >= {"usage.quantity", "billing.line_quantity"},
+            "has_open": "billing.open" in roles,
             "has_items": by_usage and not roles.isdisjoint(ITEMS),
             "has_amount": roles >= {"usage.amount", billed},
         }

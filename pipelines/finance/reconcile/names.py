@@ -22,6 +22,10 @@ NAMES: Final = {
     "recorded": "recorded, booked, logged, ingested, received, reported, created",
     "updated": "updated, modified, changed, revised",
     "issued": "issued, issue, invoice date, bill date, document date, invoiced, billed, created",
+    "due": "due date, due day, due, payable by, payable, pay by",
+    "paid": "paid date, paid, payment date, settled",
+    "open": "amount due, balance due, amount open, amount outstanding, amount remaining",
+    "tax": "tax amount, tax, vat amount, vat",
     "number": "invoice number, bill number, document number, number, serial, document no",
     "status": "status, state",
     "kind": "kind, document type, bill type, invoice type, type",
@@ -29,6 +33,9 @@ NAMES: Final = {
 }
 # Words of fields that have no role, though other words of their names fit one: taxAmount.
 OTHERS: Final = {"tax", "vat", "discount", "due", "payable", "expiry"}
+# Those that fields of a role may have all the same; and more that fields of tax have not.
+OWN: Final = {"due": {"due", "payable"}, "open": {"due"}, "tax": {"tax", "vat"}}
+NO_TAX: Final = {"rate", "percent", "percentage"}
 # Last words of names whose numbers are no amounts.
 IDENTIFIERS: Final = {
     "account", "center", "centre", "code", "id", "key", "no", "number", "ref", "reference",
@@ -47,8 +54,12 @@ def rank(role: str, column: FieldColumn) -> float:
     measure = role.partition(".")[2].removeprefix("line_")
     if measure in NUMBERS and not is_number_named(column):
         return UNNAMED
-    name = set(words(column.path.rpartition("[].")[2]))
-    if measure not in NAMES or OTHERS & name:
+    last_words = words(column.path.rpartition("[].")[2])
+    name = set(last_words)
+    others = OTHERS - OWN.get(measure, set())
+    if measure in {"open", "tax"}:
+        others |= NO_TAX | IDENTIFIERS.intersection(last_words[-1:])
+    if measure not in NAMES or others & name:
         return UNNAMED
     for place, usual in enumerate(NAMES[measure].split(", ")):
         usual_words = set(usual.split())

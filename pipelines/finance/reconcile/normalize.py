@@ -27,6 +27,7 @@ from pipelines.finance.reconcile.row_statements import (
     APART,
     BILLS,
     IS_CREDIT,
+    IS_PAID,
     LINE_HELD,
     MONTH,
     NO_TABLE,
@@ -34,6 +35,7 @@ from pipelines.finance.reconcile.row_statements import (
     VIEWS,
 )
 from pipelines.finance.reconcile.sent import table_kind
+from pipelines.finance.reconcile.spelled import measure_of
 
 TABLES: Final = """
 SELECT tables.table_name FROM duckdb_tables() AS tables WHERE tables.schema_name = 'history'
@@ -180,6 +182,7 @@ class Sides:
             names["status_fails"] = f"coalesce(contains({of_record['unread']}, 'status'), false)"
             names["unseen"] = self._unseen(names)
             names["is_credit"] = IS_CREDIT.format(**names)
+            names["is_paid"] = IS_PAID.format(**names)
             names["apart"] = APART.format(**names)
             names["bill_fee"] = self._fee("record")
             names["line_fee"] = self._fee("line")
@@ -295,8 +298,7 @@ class Sides:
         if name == "currency":
             return code_of(value)
         units = self._units
-        measure = name.removeprefix("line_")
-        if measure not in {"amount", "price"} or "minor" not in units.values():
+        if measure_of(name) not in {"amount", "price"} or "minor" not in units.values():
             return value
         if units[side] == "minor":
             is_line = name.startswith("line_")

@@ -44,6 +44,10 @@ NAMED_ROLES: Final = {
     "usage.period": "times",
     "billing.updated": "times",
     "billing.issued": "times",
+    "billing.due": "times",
+    "billing.paid": "times",
+    "billing.open": "numbers",
+    "billing.tax": "numbers",
     "billing.period": "times",
     "usage.organization": "labels",
     "usage.plan": "labels",
@@ -69,6 +73,7 @@ T = TypeVar("T")
 Columns = tuple[FieldColumn, ...]
 UNCOUNTED: Final = re.compile(mapping.UNCOUNTED_WORDS, re.IGNORECASE)
 CREDIT: Final = re.compile(mapping.CREDIT_WORDS, re.IGNORECASE)
+PAID: Final = re.compile(mapping.PAID_STATUSES, re.IGNORECASE)
 
 
 class Proposal(NamedTuple):
@@ -137,6 +142,7 @@ class _Search:
         self._choose_values(
             ("billing.credit_kinds", "billing.other_kinds"), "billing.kind", CREDIT.search
         )
+        self._paid_statuses()
         self._units()
 
     def _total(self) -> None:
@@ -380,6 +386,16 @@ class _Search:
         reason = f"Other values: {', '.join(others) or 'none'}."
         self.proposals[meant_role] = Proposal(tuple(meant) or None, reason)
         self.proposals[others_role] = Proposal(tuple(others), reason)
+
+    def _paid_statuses(self) -> None:
+        """Choose which statuses say that a bill is paid."""
+        column = self._found.get("billing.status")
+        proposal = Proposal(None, "billing.status has no field.")
+        if column is not None:
+            values = self._evidence.values(column)
+            paid = tuple(value for value in values if PAID.fullmatch(value))
+            proposal = Proposal(paid or None, f"{len(values) - len(paid)} others do not say so.")
+        self.proposals["billing.paid_statuses"] = proposal
 
 
 def _good_enough(

@@ -38,6 +38,9 @@ FROM parts
 """
 # In full: where a record has a field of that name, its alias would be that field.
 IS_CREDIT: Final = "coalesce(list_contains({credit_kinds}, {kind_read}), false)"
+IS_PAID: Final = (
+    "({paid} IS NOT NULL OR coalesce(list_contains({paid_statuses}, {status_read}), false))"
+)
 # Why a bill is set apart; NULL: it counts, or its status cannot be read. A void credit note is no
 # credit, and a status of that name does not make one.
 APART: Final = """CASE
@@ -59,6 +62,15 @@ SELECT
     {unread} AS unread, {unread_text} AS unread_text, {place}
 FROM {table} AS record
 {joins} {of_bill}
+WHERE {holds}
+"""
+PAYMENTS: Final = """
+SELECT
+    record._connection AS connection, record._key, {due} AS due_on, {is_paid} AS is_paid,
+    if({is_credit}, -abs({open}), {open}) AS open_amount,
+    if({is_credit}, -abs({tax}), {tax}) AS tax
+FROM {table} AS record
+{joins}
 WHERE {holds}
 """
 # What the lines of a bill do not add up to is a line of its own, so that all of them do. A bill
@@ -130,5 +142,6 @@ VIEWS: Final = {
     # A record without an id belongs to no line, and to no other record without one.
     "used": View("usage", USED, "coalesce(parts.id, concat('?', parts._key))"),
     "bills": View("billing", BILLS),
+    "payments": View("billing", PAYMENTS),
     "billed": View("billing", BILLED, "parts.reference"),
 }

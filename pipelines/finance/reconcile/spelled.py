@@ -39,14 +39,15 @@ def kind_of(role: str) -> Kind:
         return Kind.NUMBER
     if name in {"recorded", "updated", "issued"}:
         return Kind.TIME
-    if name == "period":
+    if name in {"period", "due", "paid"}:
         return Kind.DAY
     return Kind.TEXT
 
 
 def measure_of(role: str) -> str:
-    """Return what a role measures: `usage.amount` and `billing.line_amount` are amounts."""
-    return role.rpartition(".")[2].removeprefix("line_")
+    """Return what a role measures: `usage.amount`, `billing.line_amount` and tax are amounts."""
+    name = role.rpartition(".")[2].removeprefix("line_")
+    return "amount" if name in {"open", "tax"} else name
 
 
 def read_value(kind: Kind, text: str, zone: ZoneInfo) -> Decimal | date | str | None:

@@ -15,7 +15,7 @@ RULES: Final = (
 TABLES: Final = (
     "breaks", "ageing", "summary", "rollforward", "restatements", "late_arrivals", "gaps",
     "external_ids", "corrections", "closes", "unseen_values", "read_otherwise", "totals",
-    "flux",
+    "flux", "receivables",
 )  # fmt: skip
 # In the order in which they are evaluated: each comes after those that it needs.
 STATEMENTS: Final = (

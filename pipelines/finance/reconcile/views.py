@@ -37,8 +37,8 @@ def create_row_views(
 ) -> Sides:
     """Create temporary views of the rows of both sides, which books do not store.
 
-    `partners`, `used`, `bills`, `billed`, and each with its history; of some connections (None: of
-    all). Raises duckdb.Error.
+    `partners`, `used`, `bills`, `payments`, `billed`, and their histories; of some connections
+    (None: of all). Raises duckdb.Error.
     """
     sides = Sides(db, mapping, connections)
     sides.create_bill_months()

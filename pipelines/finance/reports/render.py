@@ -81,6 +81,7 @@ def render_report(figures: Figures) -> str:
             open_with=by_currency(tables["partners"]),
             charts=by_currency(tables["trend"]),
             ages=lay_out_ages(tables["ageing"]),
+            receivable_ages=lay_out_ages(tables["receivables"], "open", "bills"),
             in_no_open_break=sums_by_reason(not_open, order),
             set_apart=sums_by_reason(tables["apart"], order),
         )

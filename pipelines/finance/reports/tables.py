@@ -28,7 +28,7 @@ class OpenBreaks:
 
 @dataclass(frozen=True)
 class Ages:
-    """The open breaks of a currency by days since they were found."""
+    """Sums of a currency by days, and all of them together."""
 
     by_days: dict[str, Amount]
     total: Amount
@@ -47,12 +47,16 @@ def lay_out_breaks(open_breaks: Sequence[Row], order: Sequence[str | None]) -> O
     )
 
 
-def lay_out_ages(ageing: Iterable[Row]) -> dict[str | None, Ages]:
-    """Return the ages of open breaks by currency, in the order of the rows."""
+def lay_out_ages(
+    ageing: Iterable[Row], amount: str = "difference", number: str = "breaks"
+) -> dict[str | None, Ages]:
+    """Return sums by age of each currency, in the order of the rows, from two of their columns."""
     ages = {}
     for currency, rows in by_currency(ageing).items():
-        by_days = {row["days"]: Amount(currency, row["difference"], row["breaks"]) for row in rows}
-        total = add_up(rows, [currency], "breaks")[currency]
+        by_days = {row["days"]: Amount(currency, row[amount], row[number]) for row in rows}
+        total = Amount(currency, None, 0)
+        for sum_ in by_days.values():
+            total = total.plus(sum_.amount, sum_.number)
         ages[currency] = Ages(by_days, total)
     return ages
 

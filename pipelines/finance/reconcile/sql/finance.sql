@@ -184,3 +184,24 @@ SELECT
 FROM reconciliation.flux AS flux
 LEFT JOIN finance.names AS names
     ON names.connection = flux.connection AND names.partner_id = flux.partner;
+
+CREATE OR REPLACE VIEW finance.receivables AS
+WITH aged AS (
+    SELECT
+        bills.*, (basis.as_of AT TIME ZONE basis.time_zone)::DATE - bills.due_on AS days_overdue
+    FROM reconciliation.receivables AS bills
+    CROSS JOIN reconciliation.basis AS basis
+)
+SELECT
+    bills.bill, bills.number, coalesce(names.partner, bills.partner, 'no partner') AS partner,
+    bills.month, bills.currency, bills.issued_at, bills.due_on, bills.amount AS billed, bills.tax,
+    bills.open_amount AS open, bills.days_overdue,
+    CASE WHEN bills.due_on IS NULL THEN 'no due date'
+         WHEN bills.days_overdue <= 0 THEN 'not due'
+         WHEN bills.days_overdue <= 30 THEN '1-30'
+         WHEN bills.days_overdue <= 60 THEN '31-60'
+         WHEN bills.days_overdue <= 90 THEN '61-90' ELSE '>90' END AS days,
+    bills.connection, bills.partner AS partner_id
+FROM aged AS bills
+LEFT JOIN finance.names AS names
+    ON names.connection = bills.connection AND names.partner_id = bills.partner;

@@ -1,0 +1,122 @@
+"""`finance.receivables`: what is still to be paid, by how long it has been due."""
+
+from datetime import date, timedelta
+from decimal import Decimal
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+
+from pipelines.finance.reports.queries import read_figures
+from pipelines.warehouse.books import BooksFolder
+from tests.effort import EFFORT
+from tests.reconcile.books import MAPPING, bill, line, publish, used
+from tests.versions.homes import BEGIN, DAY, Record, Stores
+
+PAYMENTS = 'due = "due"\npaid = "paidAt"\nopen = "amountDue"\ntax = "tax"\n'
+COUNTED = 'counted_statuses = ["paid"]'
+STATUSES = f'{COUNTED[:-1]}, "open"]\npaid_statuses = ["PAID "]'
+BY_ALL = MAPPING.replace("line_usage", f"{PAYMENTS}line_usage").replace(COUNTED, STATUSES)
+BY_STATUS = MAPPING.replace(COUNTED, STATUSES)
+OPEN = "SELECT bill, open::VARCHAR, days FROM finance.receivables ORDER BY ALL"
+REASON = "SELECT reason, is_needed FROM reconciliation.rules WHERE rule = 'receivables'"
+TODAY = (BEGIN + 2 * DAY).date()  # each list is read a day after the one before
+
+
+def billed(bill_id: str, total: str = "5.00", **fields: Any) -> Record:
+    return bill(bill_id, line("u", total), status=fields.pop("status", "open"), **fields)
+
+
+def test_what_a_bill_says_is_open_counts_first_then_whether_it_is_paid(stores: Stores) -> None:
+    kinds = [
+        billed("part", amountDue="1.25", tax="0.80", due="2026-08-01", paidAt=None),
+        billed("none left", amountDue="0.00"),
+        billed("paid, yet open", amountDue="2.00", status="paid"),
+        billed("paid on a day", amountDue=None, paidAt="2026-09-20T10:00:00Z"),
+        billed("paid by status", status="paid"),
+        billed("nobody can say"),
+        billed("void", status="void", amountDue="5.00"),
+        billed("credit", kind="credit", amountDue="3.00"),
+    ]
+    publish(stores, mapping=BY_ALL, usage=[used("u")], billing=kinds)
+    assert stores.rows(OPEN) == [
+        ("credit", "-3.00", "no due date"),
+        ("nobody can say", None, "no due date"),
+        ("paid, yet open", "2.00", "no due date"),
+        ("part", "1.25", _group(TODAY - date(2026, 8, 1))),
+    ]
+    assert stores.rows("SELECT tax::VARCHAR FROM finance.receivables WHERE bill = 'part'") == [
+        ("0.80",)
+    ]
+
+
+def test_a_status_alone_says_that_a_bill_is_paid(stores: Stores) -> None:
+    bills = [billed("a"), billed("b", status="paid"), billed("c", "2.00", kind="credit")]
+    publish(stores, mapping=BY_STATUS, usage=[used("u")], billing=bills)
+    assert stores.rows(OPEN) == [("a", "5.00", "no due date"), ("c", "-2.00", "no due date")]
+
+
+def test_without_a_role_of_payment_nothing_is_said(stores: Stores) -> None:
+    publish(stores, usage=[used("u")], billing=[billed("a", status="paid")])
+    reason = "billing.open is not mapped; billing.paid is not mapped"
+    assert stores.rows(REASON) == [(reason, False)]
+    assert stores.rows("SELECT count(*) FROM reconciliation.receivables") == [(0,)]
+
+
+def _group(overdue: timedelta) -> str:
+    if overdue.days <= 0:
+        return "not due"
+    for days in (30, 60, 90):
+        if overdue.days <= days:
+            return f"{days - 29}-{days}"
+    return ">90"
+
+
+@pytest.mark.long
+def test_any_bills_are_open_by_age_as_the_model_says() -> None:
+    for seed in range(2 * EFFORT):
+        with TemporaryDirectory() as folder:
+            check(Path(folder), Random(seed))
+
+
+def check(folder: Path, chance: Random) -> None:
+    stores = Stores.open(folder / "home")
+    bills = []
+    expected: dict[tuple[str, str], Decimal] = {}
+    for number in range(60):
+        cents = Decimal(chance.randrange(1, 100_000)) / 100
+        left = cents if chance.random() < 0.5 else Decimal(chance.randrange(0, 500)) / 100
+        due = TODAY - timedelta(days=chance.choice((-1, 0, 1, 30, 31, 60, 61, 90, 91, 400)))
+        currency = chance.choice(("EUR", "USD"))
+        kind = chance.choice(("invoice", "credit"))
+        said = chance.random() < 0.8
+        fields = {"due": f"{due}", "amountDue": str(left) if said else None}
+        is_paid = chance.random() < 0.5
+        bills.append(
+            billed(
+                f"b{number}",
+                str(cents),
+                currency=currency,
+                kind=kind,
+                **fields,
+                status="paid" if is_paid else "open",
+            )
+        )
+        if said:
+            key = (currency, _group(TODAY - due))
+            sign = -1 if kind == "credit" else 1
+            expected[key] = expected.get(key, Decimal()) + sign * left
+    publish(stores, mapping=BY_ALL, usage=[used("u")], billing=bills)
+    sums = "SELECT currency, days, sum(open) FROM finance.receivables GROUP BY ALL"
+    found = {(currency, days): amount for currency, days, amount in stores.rows(sums) if amount}
+    assert found == {key: amount for key, amount in expected.items() if amount}
+    with BooksFolder(stores.warehouse).open_alone(_published(stores)) as db:
+        rows = read_figures(db, 1, ["receivables"]).tables["receivables"]
+    assert {(row["currency"], row["days"]): row["open"] for row in rows if row["open"]} == found
+    stores.metadata.close()
+
+
+def _published(stores: Stores) -> Any:
+    return BooksFolder(stores.warehouse).published()
