@@ -283,7 +283,7 @@ def test_no_version_has_faults(books: Stores) -> None:
 
 
 def test_every_rule_and_pair_is_there(books: Stores) -> None:
-    assert books.rows("SELECT count(*) FROM reconciliation.rules") == [(24,)]
+    assert books.rows("SELECT count(*) FROM reconciliation.rules") == [(25,)]
     pairs = "SELECT key, status, used_amount, billed_amount FROM temp.matches "
     for partner, expected in {
         "balanced": ("balanced u", "balanced", 5, 5),
