@@ -16,7 +16,7 @@ from pipelines.core.errors import ConfigurationError, PartnerSyncError
 from pipelines.finance import memory
 from pipelines.finance.books import make_books, try_books
 from pipelines.finance.closing.holding import copies_with
-from pipelines.finance.inputs import read_closes
+from pipelines.finance.inputs import read_copies
 from pipelines.finance.reconcile.close_copy import require_intact
 from pipelines.metadata import scans
 from pipelines.metadata.scans import ScanStatus
@@ -116,7 +116,7 @@ def _readers(session: AppSession, known: Sequence[Scan]) -> list[Callable[[], ob
     folder = BooksFolder(warehouse)
     all_books = dict.fromkeys([folder.published(), *folder.every()])
     readers += [partial(folder.verify, books) for books in all_books if books]
-    for copy_folder, close in read_closes(session).items():
+    for copy_folder, close in read_copies(session).items():
         readers.append(partial(require_intact, copy_folder, close))
     kept_scans = [scan for scan in known if scan.sha256 and scan.status != ScanStatus.PRUNED]
     readers += [partial(session.archive.open_sealed, scan) for scan in kept_scans]

@@ -19,15 +19,20 @@ from pipelines.cli.terminal import (
     show_error,
     shown,
 )
+from pipelines.config.home import Home
 from pipelines.core.errors import ConfigurationError, ExitCode
 from pipelines.core.person import user_name
 from pipelines.core.text import counted
 from pipelines.finance.doubt import NOT_MAPPED, as_json
 
 Month = Annotated[datetime, Argument(formats=["%Y-%m"], help="Month, such as 2026-09.")]
+Note = Annotated[str, Option("--note", help="Note to keep with the copy.")]
+AcceptOpen = Annotated[
+    str, Option(help="Why severe breaks stay open that have no owner with a reason.")
+]
 CLOSES = (
-    "month", "number", "state", "changed_records", "net_difference", "preparer", "reviewer",
-    "closed_at", "note",
+    "month", "number", "state", "changed_records", "net_difference", "approval", "preparer",
+    "reviewer", "closed_at", "approved_at", "note", "reopened_by", "reopened_reason",
 )  # fmt: skip
 EXPORTS = ("table", "rows", "numbers_as_text", "exported_to")
 PASSES = (
@@ -127,9 +132,19 @@ def _queries() -> Iterator[str]:
 
 
 @program.close.command()
-def prepare(month: Month, *, _json: program.Json = False) -> int:
-    """Show what keeps a month from being closed, and what its proofs rest on. Changes nothing."""
-    prepared = finance.close_refusals.prepare_month(open_home(), month.date())
+def prepare(
+    month: Month,
+    *,
+    check: Annotated[
+        bool, Option("--check", help="Show what keeps it open; write nothing.")
+    ] = False,
+    remark: Note = "",
+    accept_open: AcceptOpen = "",
+    _json: program.Json = False,
+) -> int:
+    """Freeze the copy of a month, which another user of the machine then approves."""
+    session = open_home()
+    prepared = finance.close_refusals.prepare_month(session, month.date())
     show(prepared["lists"], json_value=prepared, if_empty="No list has a record of the month.")
     basis = finance.close_refusals.basis_of(prepared["lists"])
     if basis:
@@ -138,7 +153,32 @@ def prepare(month: Month, *, _json: program.Json = False) -> int:
         line(refusal["message"], refusal["remedy"], style="yellow")
     if prepared["refusals"]:
         return ExitCode.NEEDS_ATTENTION
-    line(f"{prepared['month']} can be closed: `partner-sync close month` signs it off.")
+    if check:
+        line(f"{prepared['month']} can be closed: `partner-sync close prepare` freezes its copy.")
+        return ExitCode.DONE
+    line(finance.close.prepare_close(session, month.date(), remark, accept_open))
+    line(f"Next, another user runs `partner-sync close approve {prepared['month']}`.")
+    return ExitCode.DONE
+
+
+@program.close.command()
+def approve(
+    month: Month,
+    *,
+    number: Annotated[
+        int | None, Option(min=1, help="Number of the copy. Default: the newest.")
+    ] = None,
+    _json: program.Json = False,
+) -> int:
+    """Verify and approve a prepared copy, as another user of the machine than who prepared it."""
+    approved = finance.approvals.approve_copy(Home.from_environment(), month.date(), number)
+    show(approved["sums"], json_value=approved, if_empty="The month has no totals.")
+    line(f"Prepared by {approved['preparer']}, from data until {approved['as_of']}.")
+    if approved["accept_open"]:
+        line(f"Open breaks are accepted: {approved['accept_open']}")
+    copy = f"{approved['month']}, copy {approved['number']:03}"
+    line(f"{approved['approver']} approves {copy}: manifest {approved['manifest_sha256']}.")
+    line("The next command of the home closes the month, such as `partner-sync close list`.")
     return ExitCode.DONE
 
 
@@ -146,13 +186,17 @@ def prepare(month: Month, *, _json: program.Json = False) -> int:
 def close_month(
     month: Month,
     *,
-    preparer: Annotated[str, Option(help="Who prepared the close.")],
-    reviewer: Annotated[str, Option(help="Who reviewed it; another person.")],
-    remark: Annotated[str, Option("--note", help="Note to keep with the copy.")] = "",
+    preparer: Annotated[str, Option(help="Who prepared the close.")] = "",
+    reviewer: Annotated[str, Option(help="Who reviewed it; another person.")] = "",
+    remark: Note = "",
+    accept_open: AcceptOpen = "",
 ) -> int:
     """Sign off a month and copy it. Later changes are posted as corrections."""
     session = open_home()
-    text = finance.close.close_month(session, month.date(), preparer, reviewer, remark)
+    if session.settings.approval == "one":
+        text = finance.close.close_alone(session, month.date(), remark, accept_open)
+    else:
+        text = finance.close.close_month(session, month.date(), preparer, reviewer, remark)
     return show_and_reconcile(session, text)
 
 
@@ -167,7 +211,13 @@ def reopen(month: Month, *, reason: program.Reason) -> int:
 @program.close.command("list")
 def list_closes(*, _json: program.Json = False) -> int:
     """List closed months, and whether their records have changed since the sign-off."""
-    rows = finance.close.list_closes(open_home())
+    session = open_home()
+    approved = finance.approvals.take_over(session)
+    for sentence in approved:
+        line(sentence)
+    if approved:
+        finance.books.make_books(session)
+    rows = finance.close.list_closes(session)
     show(rows, CLOSES, if_empty="No month is closed.")
     for row in rows:
         line(f"Manifest of {row['month']}/{row['number']:03}: SHA-256 {row['manifest_sha256']}")

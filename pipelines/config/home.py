@@ -28,6 +28,8 @@ class Home:
         self.books_link: Final = root / "books.duckdb"  # to the published books
         self.reports: Final = root / "reports"
         self.closes: Final = root / "closes"
+        self.inbox: Final = root / "inbox"  # of approvals by other users
+        self.approvals: Final = root / "approvals"  # that were taken over
         self.exports: Final = root / "exports"
         self.locks: Final = root / "locks"
         self.dagster: Final = root / "dagster"  # of `make dev`

@@ -105,6 +105,10 @@ class Settings(values.Table):
     """hours after which published rows are stale"""
     break_alert_amount: Decimal = Field(default=Decimal(0), ge=0)
     """amount, in any currency, from which an open break is a finding; 0: never"""
+    approval: Literal["declared", "one", "two"] = "declared"
+    """how a month is closed: two (another user of the machine approves), one person, or declared"""
+    readers: str | None = None
+    """group of the machine that may read copies of closed months and reports, and approve them"""
     notify: Variables = ()
     """names of environment variables with Apprise URLs that receive findings"""
     notify_summary: Variables = ()

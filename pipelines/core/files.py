@@ -1,6 +1,7 @@
 """Files that survive a crash: durable rename, atomic symlinks, private folders."""
 
 import fcntl
+import grp
 import os
 import shutil
 from collections.abc import Iterator
@@ -8,7 +9,7 @@ from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
 
-from pipelines.core.errors import StorageFailed
+from pipelines.core.errors import ConfigurationError, StorageFailed
 
 PRIVATE_FILE = 0o600
 
@@ -31,6 +32,27 @@ def private_folder(path: Path) -> Path:
     with storing(path):
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
     return path
+
+
+def share(path: Path, group: str | None) -> None:
+    """Let a group of the system read a file, or a folder without what is in it; None: nobody.
+
+    Raises ConfigurationError for a group that is not there, or that this user is not in.
+    """
+    if group is None:
+        return
+    mode = path.stat().st_mode & 0o700
+    readable = (mode | mode >> 3) & 0o750
+    try:
+        os.chown(path, -1, grp.getgrnam(group).gr_gid)
+        path.chmod(readable)
+    except (KeyError, OSError) as error:
+        raise ConfigurationError(
+            f"The group `{group}` of setting readers cannot read {path}: "
+            f"{'there is no such group' if isinstance(error, KeyError) else error.strerror}. "
+            "Nothing was changed.",
+            "Correct readers in settings.toml, or add this user to the group.",
+        ) from error
 
 
 def remove(path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import getpass
 import os
+import pwd
 from pathlib import Path
 
 from pipelines.core.errors import ConfigurationError
@@ -19,6 +20,14 @@ def user_name() -> str:
     except (KeyError, OSError, ImportError, UnicodeDecodeError):
         return f"uid {os.getuid()}"
     return name.strip() or f"uid {os.getuid()}"
+
+
+def name_of(user_id: int) -> str:
+    """Return the name that the system has for a user, whatever variables of the environment say."""
+    try:
+        return from_system(pwd.getpwuid(user_id).pw_name)
+    except (KeyError, UnicodeDecodeError):
+        return f"uid {user_id}"
 
 
 def expand_user(path: Path) -> Path:

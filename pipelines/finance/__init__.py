@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pipelines.core.lazy import import_on_use
 
 if TYPE_CHECKING:  # every module that the command line uses
+    from pipelines.finance import approvals as approvals
     from pipelines.finance import books as books
     from pipelines.finance import breaks as breaks
     from pipelines.finance import close as close

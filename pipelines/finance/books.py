@@ -18,6 +18,7 @@ from pipelines.core import stop
 from pipelines.core.errors import ConfigurationError, MemoryRefused, PartnerSyncError
 from pipelines.core.text import counted, printable
 from pipelines.finance import earlier_books, memory
+from pipelines.finance.approvals import take_over
 from pipelines.finance.doubt import of_another_version
 from pipelines.finance.inputs import read_inputs
 from pipelines.finance.reconcile.basis import Inputs, replace_decisions
@@ -101,6 +102,8 @@ def make_books(stores: Stores, *, again: bool = False) -> BooksResult:
     With `again` also if they are not, as after a file was restored. Raises PartnerSyncError; the
     published books are then untouched.
     """
+    for sentence in take_over(stores):
+        logger.info("%s", sentence)
     with change_versions(stores):
         return _make(stores, again=again)
 

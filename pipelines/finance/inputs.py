@@ -60,6 +60,12 @@ def read_inputs(stores: Stores) -> Inputs:
 
 def read_closes(stores: Stores) -> dict[Path, Close]:
     """Return every close of a month, in their order, by the folder of its copy."""
+    copies = read_copies(stores)
+    return {folder: close for folder, close in copies.items() if close.state == "closed"}
+
+
+def read_copies(stores: Stores) -> dict[Path, Close]:
+    """Return closes by the folder of their copy, also those that are not approved yet."""
     with stores.metadata.transaction() as session:
         closes = session.scalars(select(Close).order_by(Close.month, Close.number)).all()
     return {copy_folder(stores, close.month, close.number): close for close in closes}

@@ -10,7 +10,7 @@ from typing import Final
 import duckdb
 
 from pipelines.core.errors import PartnerSyncError, StorageFailed
-from pipelines.core.files import private_folder, storing
+from pipelines.core.files import private_folder, share, storing
 from pipelines.core.text import printable
 from pipelines.finance.reconcile.views import hide_names
 from pipelines.finance.reconciled import open_books, read_age, require_books
@@ -93,6 +93,8 @@ def write_report(session: Stores, figures: Figures) -> Path:
             if name:
                 reports.append(PastReport(int(name[1]), page.name, kept.written_at))
         store.write(folder / "index.html", render_index(sorted(reports, reverse=True)).encode())
+        for shared in (folder, file, folder / "index.html"):
+            share(shared, session.settings.readers)
     return file
 
 

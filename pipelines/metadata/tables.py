@@ -237,7 +237,9 @@ class VersionRow(Base, kw_only=True):
 class Close(Base, kw_only=True):
     """One close of a month, of which `closes/<month>/<number>` is the copy.
 
-    A month is closed by at most one row without `reopened_at`.
+    A month is closed by at most one row in state `closed` without `reopened_at`. `approval` is
+    `two` where the operating system says who approved, `one` for a single person, and `declared`
+    where preparer and reviewer are names that somebody typed.
     """
 
     __tablename__ = "closes"
@@ -253,6 +255,10 @@ class Close(Base, kw_only=True):
     reopened_at: Mapped[datetime | None] = mapped_column(default=None)
     reopened_by: Mapped[str | None] = mapped_column(default=None)
     reopened_reason: Mapped[str | None] = mapped_column(default=None)
+    state: Mapped[str] = mapped_column(default="closed")  # prepared | closed | withdrawn
+    approval: Mapped[str] = mapped_column(default="declared")  # declared | one | two
+    approved_at: Mapped[datetime | None] = mapped_column(default=None)  # by the reviewer, of two
+    accept_open: Mapped[str | None] = mapped_column(default=None)  # why open breaks are accepted
 
 
 class BreakRow(Base, kw_only=True):

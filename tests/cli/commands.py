@@ -16,6 +16,7 @@ ARGUMENTS = {
     "breaks resolve": "--reason=why",
     "catalog": "HOME/all.duckdb --homes=HOME/..",
     "close prepare": "2026-09",
+    "close approve": "2026-09",
     "close month": "2026-09 --preparer=ann --reviewer=bob",
     "close reopen": "2026-09 --reason=why",
     "configuration accept": "--reason=why",
@@ -49,4 +50,6 @@ GROUPS = {
     "trace",
     "versions",
 }  # do nothing without a command
-ON_A_HOME = set(commands()) - GROUPS - {"init", "demo", "sandbox", "catalog", "pull"}
+ON_A_HOME = (
+    set(commands()) - GROUPS - {"init", "demo", "sandbox", "catalog", "pull", "close approve"}
+)

@@ -147,6 +147,7 @@ def test_the_written_settings_are_valid_with_every_default(home: Home) -> None:
         "memory_limit",
         "files",
         "files_endpoint",
+        "readers",
     }  # whose defaults no file can name
     switched_on = [
         line.removeprefix("# ")

@@ -63,7 +63,7 @@ def test_records_in_quarantine_are_named(books: Stores) -> None:
 def test_commands_close_list_and_reopen(books: Stores) -> None:
     cli = Cli(books.home)
     month = ("close", "month", "2026-09", "--preparer", "ann")
-    prepared = " ".join(cli("close", "prepare", "2026-09").stdout.split())
+    prepared = " ".join(cli("close", "prepare", "2026-09", "--check").stdout.split())
     assert (
         "rests on one chain of pages of acme/billing, acme/partners, acme/usage: it is" in prepared
     )
@@ -74,7 +74,7 @@ def test_commands_close_list_and_reopen(books: Stores) -> None:
     done = cli(*month, "--reviewer", "bob", "--note", "n")
     assert "2026-09 is closed as published in version 1." in done.stdout
     assert "Still open: 1 break of EUR" in done.stdout
-    prepared = cli.json("close", "prepare", "2026-09", code=3)
+    prepared = cli.json("close", "prepare", "2026-09", "--check", code=3)
     assert "ann and bob closed it at" in prepared["refusals"][0]["message"]
     (row,) = cli.json("close", "list")
     assert (row["month"], row["note"], row["state"]) == ("2026-09", "n", "closed")

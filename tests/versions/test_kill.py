@@ -32,8 +32,9 @@ from pipelines.app.maintenance import rollback, verify_files
 from pipelines.app.nightly import build_with_books, rebuild_with_books
 from pipelines.core.errors import PartnerSyncError
 from pipelines.files.store import FolderStore
+from pipelines.finance import approvals
 from pipelines.finance.books import make_books, why_outdated
-from pipelines.finance.close import close_month, list_closes
+from pipelines.finance.close import close_month, list_closes, prepare_close
 from pipelines.finance.reconciled import open_books as open_published_books
 from pipelines.metadata.decisions import break_decisions
 from pipelines.versions.prune import prune
@@ -126,6 +127,24 @@ def close_again(killed: Stores) -> None:
     assert [each.name for each in killed.home.closes.glob("*/*")] == ["001"]
 
 
+def prepare_september(stores: Stores) -> None:
+    prepare_close(stores, date(2026, 9, 1), "", "known")
+    build_with_books(stores)
+
+
+def approve_again(killed: Stores) -> None:
+    """Prepare what was killed before it was prepared, and take over an approval, twice."""
+    if not list_closes(killed):
+        prepare_september(killed)
+    (row,) = list_closes(killed)
+    assert (row["state"], row["problem"], row["number"]) == ("prepared", None, 1)
+    note = approvals.Note(4_000_000_000, "2026-09", 1, row["manifest_sha256"])
+    for _ in range(2):  # as after a kill before the file of the approval is moved
+        approvals._close(killed, note)
+    build_with_books(killed)
+    assert [each["state"] for each in list_closes(killed)] == ["closed"]
+
+
 def open_more(stores: Stores) -> None:
     """Read bills that leave one break less and one more; not published yet."""
     open_books(stores)
@@ -172,10 +191,14 @@ WORK = {
     "prune": Work("named", repr, prune_old, prune_again),
     "erase": Work("published", read_name, erase, erase_again),
     "close": Work("stores", open_books, close_september, close_again),
+    "prepare": Work("stores", open_books, prepare_september, approve_again),
     "books": Work("stores", open_more, build_with_books, build_with_books),
     "decision": Work("stores", open_books, assign, assign),
     "rollback with books": Work("stores", open_and_publish_more, roll_back_books, roll_back_books),
 }
+
+
+RARE = pytest.mark.slow  # its steps are those of "close"
 
 
 def open_copy(copy: Path, _number: int) -> Stores:
@@ -203,7 +226,9 @@ def kill_work(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", WORK)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=RARE if name == "prepare" else ()) for name in WORK]
+)
 def test_what_is_killed_at_any_durable_step_is_done_by_the_next_command(
     name: str, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -9,7 +9,7 @@ from typing import Final
 import duckdb
 
 from pipelines.core.text import quote_text
-from pipelines.finance.inputs import read_closes
+from pipelines.finance.inputs import read_copies
 from pipelines.versions.stores import Stores
 from pipelines.warehouse.duckdb_file import SETTINGS, Row
 
@@ -23,7 +23,7 @@ SELECT count(*) FROM (
 def copies_with(stores: Stores, text: str) -> list[Row]:
     """Return a row for each copy that contains a text: `copy` and its `files`, or why not known."""
     rows = list[Row]()
-    for folder in read_closes(stores):
+    for folder in read_copies(stores):
         try:
             files = [file.name for file in sorted(folder.iterdir()) if _has(file, text)]
         except (OSError, duckdb.Error, zipfile.BadZipFile):

@@ -16,7 +16,7 @@ import duckdb
 
 from pipelines.core import stop
 from pipelines.core.errors import StorageFailed
-from pipelines.core.files import private_folder, remove, sync_file
+from pipelines.core.files import private_folder, remove, share, sync_file
 from pipelines.core.text import printable, quote_text
 from pipelines.files.store import FileStore
 from pipelines.finance.closing.journal import JournalBasis, write_journal
@@ -138,7 +138,8 @@ class Basis:
 
     `mapping` is the content of its file. `previous` is the copy of the last month before that is
     closed; None without one that has balances. `erased` are digests of identifiers. `page` is the
-    report as it is now, without names. `journal` is None without accounts.
+    report as it is now, without names. `journal` is None without accounts. `readers` is the group
+    that may read the copy, `preparer_uid` the user who runs the command.
     """
 
     mapping: bytes
@@ -146,6 +147,8 @@ class Basis:
     erased: Sequence[str]
     page: str
     journal: JournalBasis | None
+    readers: str | None
+    preparer_uid: int
 
 
 def write_copy(
@@ -165,7 +168,10 @@ def write_copy(
         digest = digest_of(part / MANIFEST)
         for file in part.iterdir():
             file.chmod(SIGNED_FILE)
+            share(file, basis.readers)
             sync_file(file)
+        for shared in (part, *folder.parents[:2]):
+            share(shared, basis.readers)
         sync_file(part)
         store.put_folder(part, folder, MANIFEST)
         # The folders of the month and of all closes may be new, so their own entries are synced.
@@ -202,6 +208,7 @@ def _write_files(db: duckdb.DuckDBPyConnection, close: Close, folder: Path, basi
         **stated(close),
         "month": f"{close.month:%Y-%m}",
         "closed_at": close.closed_at.isoformat(),
+        "preparer_uid": basis.preparer_uid,
         "as_of": as_of,
         "scans": dict(db.execute(SCANS).fetchall()),
         "previous": previous,

@@ -24,7 +24,9 @@ PREVIOUS: Final = "previous.json"
 PAGE: Final = "report.html"
 ENTRIES: Final = "entries.parquet"
 JOURNAL: Final = "journal.csv"
-STATED: Final = ("number", "preparer", "reviewer", "note", "version")
+STATED: Final = (
+    "number", "preparer", "reviewer", "note", "version", "approval", "accept_open",
+)  # fmt: skip
 
 
 def stated(close: Close) -> dict[str, Any]:
@@ -44,6 +46,7 @@ def adopt_copy(folder: Path, close: Close) -> bool:
         # Of another close, which nobody knows.
         return False
     _require_known_format(folder, manifest)
+    manifest = {"approval": "declared", **manifest}  # as copies of earlier releases are
     wanted = stated(close)
     wanted["month"] = f"{close.month:%Y-%m}"
     if any(manifest.get(name) != value for name, value in wanted.items()):

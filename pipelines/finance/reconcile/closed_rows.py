@@ -27,7 +27,9 @@ from pipelines.warehouse.memory_limit import readable_error
 CREATE_MONTHS: Final = """
 CREATE TABLE reconciliation.closed_months (
     month DATE, number INTEGER, preparer VARCHAR, reviewer VARCHAR, closed_at TIMESTAMPTZ,
-    version INTEGER, is_reopened BOOLEAN, posted_to DATE, manifest_sha256 VARCHAR
+    version INTEGER, is_reopened BOOLEAN, posted_to DATE, manifest_sha256 VARCHAR, note VARCHAR,
+    approval VARCHAR, approved_at TIMESTAMPTZ, accept_open VARCHAR, reopened_at TIMESTAMPTZ,
+    reopened_by VARCHAR, reopened_reason VARCHAR
 );
 CREATE OR REPLACE TEMP TABLE closed_lists (month DATE, list VARCHAR, scan_id VARCHAR);
 CREATE OR REPLACE TEMP MACRO hidden(value, whole) AS
@@ -36,7 +38,8 @@ CREATE OR REPLACE TEMP MACRO hidden_id(side, id) AS
     hidden(id, if(side = 'billing', regexp_replace(id, '#[^#]*$', ''), id));
 """
 INSERT_MONTH: Final = """
-INSERT INTO reconciliation.closed_months VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+INSERT INTO reconciliation.closed_months
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
 """
 INSERT_LIST: Final = "INSERT INTO closed_lists VALUES ($1, $2, $3)"
 # Rows of a copy have sign -1, those of today 1.
@@ -136,6 +139,13 @@ def _insert_months(
             close.reopened_at is not None,
             posted_to,
             close.manifest_sha256,
+            close.note,
+            close.approval,
+            close.approved_at,
+            close.accept_open,
+            close.reopened_at,
+            close.reopened_by,
+            close.reopened_reason,
         )
         db.execute(INSERT_MONTH, row)
 

@@ -34,7 +34,8 @@ SELECT
     (SELECT count(*) FROM reconciliation.changed_records AS changes
         WHERE changes.is_otherwise AND changes.month = closes.month AND NOT closes.is_reopened
     ) AS read_otherwise,
-    closes.manifest_sha256
+    closes.manifest_sha256, closes.approval, closes.approved_at, closes.note, closes.accept_open,
+    closes.reopened_at, closes.reopened_by, closes.reopened_reason
 FROM reconciliation.closed_months AS closes
 LEFT JOIN months ON months.month = closes.month AND NOT closes.is_reopened
 ORDER BY closes.month, closes.number

@@ -205,3 +205,11 @@ SELECT
 FROM aged AS bills
 LEFT JOIN finance.names AS names
     ON names.connection = bills.connection AND names.partner_id = bills.partner;
+
+CREATE OR REPLACE VIEW finance.closes AS
+SELECT
+    closes.month, closes.number, closes.state, closes.approval, closes.preparer, closes.closed_at,
+    closes.reviewer, closes.approved_at, closes.note, closes.accept_open, closes.changed_records,
+    closes.net_difference, closes.reopened_by, closes.reopened_at, closes.reopened_reason,
+    closes.manifest_sha256
+FROM reconciliation.closes AS closes;

@@ -1,0 +1,282 @@
+"""Freezes a month: writes its copy, and records who signs it.
+
+A month is copied as it is published, so that its copy holds what analysts saw. Here: one close from
+its refusals to its row in the metadata database. Not here: who may sign (close, approvals).
+"""
+
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import date
+from itertools import chain
+from pathlib import Path
+from typing import Final
+
+import duckdb
+import sqlalchemy
+
+from pipelines.config.values import read_content
+from pipelines.core.errors import ConfigurationError
+from pipelines.core.text import counted
+from pipelines.finance.approvals import take_over
+from pipelines.finance.close_refusals import (
+    TIME,
+    Refusals,
+    find_refusals,
+)
+from pipelines.finance.closing.journal import JournalBasis, describe_journal
+from pipelines.finance.closing.write import Basis, write_copy
+from pipelines.finance.inputs import (
+    copy_folder,
+    read_closes,
+    read_copies,
+    read_inputs,
+    standing_closes,
+)
+from pipelines.finance.mapping import mapping_of
+from pipelines.finance.reconcile.close_copy import (
+    JOURNAL,
+    MAPPING,
+    WITH_BALANCES,
+    adopt_copy,
+    format_of,
+    require_intact,
+)
+from pipelines.finance.reconciled import open_books
+from pipelines.finance.report import read_figures_of_books
+from pipelines.finance.reports.render import render_report
+from pipelines.finance.reports.text import format_amount
+from pipelines.metadata.tables import Close
+from pipelines.versions.change import change_versions, require_unchanged
+from pipelines.versions.stores import Stores
+from pipelines.warehouse.duckdb_file import fetch_rows
+
+STATES: Final = """
+SELECT closes.month, closes.number, closes.state, closes.changed_records, closes.net_difference
+FROM reconciliation.closes AS closes
+"""
+OPEN_BREAKS: Final = """
+SELECT breaks.currency, count(*) AS breaks, sum(breaks.difference) AS difference
+FROM reconciliation.breaks AS breaks
+WHERE breaks.month = $month AND breaks.state <> 'resolved'
+GROUP BY breaks.currency
+ORDER BY breaks.currency
+"""
+IN_QUARANTINE: Final = """
+SELECT count(*) FROM quarantine.records AS records WHERE records.stream IN ('usage', 'billing')
+"""
+NOT_ASSIGNED: Final = """
+SELECT count(*), min(breaks.break_id)
+FROM reconciliation.breaks AS breaks
+LEFT JOIN (
+    SELECT decisions.break_id, max_by(decisions.reason, decisions.number) AS reason
+    FROM reconciliation.decisions AS decisions
+    WHERE decisions.kind = 'break_assign'
+    GROUP BY decisions.break_id
+) AS assigned USING (break_id)
+WHERE breaks.month = $month AND breaks.state <> 'resolved' AND breaks.severity = 'high'
+    AND (breaks.owner IS NULL OR coalesce(trim(assigned.reason), '') = '')
+"""
+DONE: Final = {
+    "declared": "closed",
+    "one": "closed by one person",
+    "two": "prepared, and waits for the approval of another user,",
+}
+SIGNED_BY: Final = ("preparer", "reviewer", "note", "approval", "accept_open")
+
+
+@dataclass(frozen=True)
+class Signing:
+    """Who closes a month, and how that is known: see `Close.approval`.
+
+    `accept_open` says why severe breaks stay open that have no owner or no reason.
+    """
+
+    preparer: str
+    reviewer: str
+    note: str = ""
+    approval: str = "declared"
+    accept_open: str = ""
+
+    @property
+    def state(self) -> str:
+        """Return the state of the close: another user approves one of two people later."""
+        return "prepared" if self.approval == "two" else "closed"
+
+
+def freeze_month(session: Stores, month: date, signing: Signing) -> str:
+    """Copy a month of the published version and record who signed it off; return a sentence.
+
+    `month` is its first day. The same command once more, as after a kill, finds its close and
+    changes nothing. Raises ConfigurationError where that is not allowed, StorageFailed;
+    nothing is written then.
+    """
+    take_over(session)
+    with change_versions(session):
+        mapping = read_content(session.home.mapping_file)
+        with open_books(session) as (version, db):
+            require_unchanged(session.metadata, version)
+            close = Close(
+                month=month,
+                number=_next_number(session, month),
+                version=version.number,
+                note=signing.note,
+                preparer=signing.preparer,
+                reviewer=signing.reviewer,
+                closed_at=session.clock.utc_now(),
+                manifest_sha256="",
+                state=signing.state,
+                approval=signing.approval,
+                accept_open=signing.accept_open or None,
+            )
+            sentence = _closed_before(session, close, db)
+            if sentence:
+                return sentence
+            refusals = chain(
+                _one_person(close),
+                find_refusals(session, month, version, db),
+                _not_assigned(close, db),
+            )
+            for why, remedy in refusals:  # the first one counts
+                text = f"{month:%Y-%m} cannot be closed: {why.rstrip('.')}."
+                raise ConfigurationError(f"{text} Nothing was written.", remedy)
+            still_open = _still_open(db, month)
+            folder = _copy(session, close, db, mapping)
+        # The copy is whole before its close is recorded. After a kill in between, the same command
+        # finds the copy.
+        with session.metadata.transaction() as rows:
+            for before in rows.scalars(sqlalchemy.select(Close).where(Close.month == month)):
+                if before.state == "prepared":
+                    before.state = "withdrawn"
+            rows.add(close)
+    return (
+        f"{month:%Y-%m} is {DONE[signing.approval]} as published in version {version.number}. "
+        f"Its copy is {folder}. The SHA-256 of its manifest is {close.manifest_sha256}. "
+        f"{still_open} {describe_journal(folder)}"
+    )
+
+
+def _next_number(session: Stores, month: date) -> int:
+    """Return the number of the next close of a month, which counts from 1."""
+    numbers = [close.number for close in read_copies(session).values() if close.month == month]
+    return max(numbers, default=0) + 1
+
+
+def _still_open(db: duckdb.DuckDBPyConnection, month: date) -> str:
+    """Return which breaks of a month are open, and how many records are in quarantine."""
+    breaks = []
+    for row in fetch_rows(db, OPEN_BREAKS, {"month": month}):
+        currency = row["currency"]
+        amount = format_amount(row["difference"], currency, signed=True)
+        breaks.append(f"{counted(row['breaks'], 'break')} of {currency or 'no currency'} {amount}")
+    text = f"Still open: {', '.join(breaks)}." if breaks else "No break of it is open."
+    ((in_quarantine,),) = db.execute(IN_QUARANTINE).fetchall()
+    if in_quarantine:
+        text += f" Records in quarantine, which amounts may lack: {in_quarantine:,}."
+    return text
+
+
+def _closed_before(session: Stores, close: Close, db: duckdb.DuckDBPyConnection) -> str:
+    """Return a sentence about the same close, if there is one that still holds; else nothing.
+
+    The command that made it may have been killed in the build behind it. Where records of the month
+    changed since, the month has to be reopened first.
+    """
+    with suppress(duckdb.CatalogException):  # nothing is reconciled
+        for month, _number, state, *_ in db.execute(STATES).fetchall():
+            if (month, state) == (close.month, "outdated"):
+                return ""
+    for folder, before in standing_closes(session).items():
+        is_signed_alike = all(getattr(before, name) == getattr(close, name) for name in SIGNED_BY)
+        if is_signed_alike and before.month == close.month:
+            require_intact(folder, before)
+            return (
+                f"{before.month:%Y-%m} is closed already: {before.preparer} and {before.reviewer} "
+                f"closed it at {before.closed_at:{TIME}}, as published in version "
+                f"{before.version}. Its copy is {folder}. The SHA-256 of its manifest is "
+                f"{before.manifest_sha256}."
+            )
+    return ""
+
+
+def _copy(session: Stores, close: Close, db: duckdb.DuckDBPyConnection, mapping: bytes) -> Path:
+    """Write the copy of a month, or take the one that a killed command wrote; return its folder.
+
+    A folder of a close that is not known is kept: the metadata database may be older than it.
+    """
+    folder = copy_folder(session, close.month, close.number)
+    while folder.exists():
+        if _is_of(folder, mapping) and adopt_copy(folder, close):
+            return folder
+        close.number += 1
+        folder = copy_folder(session, close.month, close.number)
+    erased = read_inputs(session).erased
+    page = render_report(read_figures_of_books(session, with_names=False))
+    journal = _journal(session, close, mapping, erased)
+    basis = Basis(
+        mapping=mapping,
+        previous=_previous(session, close.month),
+        erased=erased,
+        page=page,
+        journal=journal,
+        readers=session.settings.readers,
+        preparer_uid=os.getuid(),
+    )
+    close.manifest_sha256 = write_copy(db, close, folder, basis, session.warehouse.store)
+    return folder
+
+
+def _previous(session: Stores, month: date) -> Path | None:
+    """Return the copy of the last month before that is closed, if it has closing balances."""
+    last = None
+    for folder, close in standing_closes(session).items():  # in the order of months
+        if close.month < month:
+            last = folder
+    if last is None or format_of(last) < WITH_BALANCES:
+        return None
+    return last
+
+
+def _journal(
+    session: Stores, close: Close, mapping: bytes, erased: Sequence[str]
+) -> JournalBasis | None:
+    """Return what the journal of a close rests on; None if the mapping has no accounts."""
+    terms = mapping_of(mapping, session.home.mapping_file)
+    if terms is None or terms.accounts is None:
+        return None
+    earlier = None
+    for folder, before in read_closes(session).items():  # in the order of numbers
+        if before.month == close.month and (folder / JOURNAL).exists():
+            require_intact(folder, before)
+            earlier = folder / JOURNAL
+    return JournalBasis(terms.accounts, earlier, erased)
+
+
+def _is_of(folder: Path, mapping: bytes) -> bool:
+    """Return whether a copy was written with this mapping; another one reads other figures."""
+    try:
+        return (folder / MAPPING).read_bytes() == mapping
+    except OSError:
+        return False
+
+
+def _not_assigned(close: Close, db: duckdb.DuckDBPyConnection) -> Refusals:
+    """Yield that severe breaks have no owner or no reason, unless somebody accepts that."""
+    if close.approval == "declared" or close.accept_open:
+        return
+    ((number, example),) = db.execute(NOT_ASSIGNED, {"month": close.month}).fetchall()
+    if number:
+        why = (
+            f"{counted(number, 'open break')} of severity high, such as {example}, "
+            f"{'has' if number == 1 else 'have'} no owner with a reason"
+        )
+        yield why, 'Run `partner-sync breaks assign`, or give --accept-open "why".'
+
+
+def _one_person(close: Close) -> Refusals:
+    if close.approval != "declared":
+        return
+    people = {close.preparer.casefold(), close.reviewer.casefold()}
+    if len(people) == 1 or "" in people:
+        yield "preparer and reviewer must be two people", "Name them: --preparer and --reviewer."

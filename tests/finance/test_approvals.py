@@ -1,0 +1,351 @@
+"""Two people close a month: who prepares it, and another user of the machine who approves it.
+
+With root's rights, a test runs commands as two users of the system. Without them, nobody can: there
+the same decision is asked for every owner (`owners`), and that a file has its owner (`inbox`).
+"""
+
+import grp
+import json
+import os
+import pwd
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipelines.core.errors import ArchiveDamaged, ConfigurationError
+from pipelines.core.person import name_of
+from pipelines.finance import approvals
+from pipelines.finance.approvals import Note, Refused, approve_copy, take_over
+from pipelines.finance.close import close_alone, close_month, list_closes, prepare_close
+from pipelines.finance.reconcile.close_copy import MANIFEST, digest_of
+from tests.reconcile.months import SEPTEMBER, publish_months, signing
+from tests.versions.homes import Stores, home_of
+
+ACCEPT = "known since August"
+OTHER = 4_000_000_000  # an owner that no system has
+books = home_of(publish_months)
+
+
+@pytest.fixture
+def prepared(books: Stores) -> Stores:
+    prepare_close(books, SEPTEMBER, "as agreed", ACCEPT)
+    return books
+
+
+def copy_of(stores: Stores, number: int = 1) -> Path:
+    return stores.home.closes / "2026-09" / f"{number:03}"
+
+
+def sha256_of(stores: Stores, number: int = 1) -> str:
+    rows = {row["number"]: row["manifest_sha256"] for row in list_closes(stores)}
+    return str(rows[number])
+
+
+def states(stores: Stores) -> list[str]:
+    return [row["state"] for row in list_closes(stores)]
+
+
+def test_a_prepared_month_is_not_closed(prepared: Stores) -> None:
+    (row,) = list_closes(prepared)
+    assert (row["state"], row["problem"], row["reviewer"]) == ("prepared", None, "")
+    assert row["preparer"] == name_of(os.getuid())
+    manifest = json.loads((copy_of(prepared) / MANIFEST).read_bytes())
+    assert (manifest["approval"], manifest["accept_open"]) == ("two", ACCEPT)
+    assert manifest["preparer_uid"] == os.getuid()
+    prepare_close(prepared, SEPTEMBER, "again", ACCEPT)
+    assert states(prepared) == ["withdrawn", "prepared"]
+
+
+@pytest.mark.parametrize(
+    ("owner", "refusal"),
+    [
+        (0, "root is nobody in particular"),
+        (os.getuid(), "root is nobody|prepared it, or owns the home"),
+        (OTHER, ""),
+    ],
+)
+def test_the_owner_of_a_file_decides(prepared: Stores, owner: int, refusal: str) -> None:
+    note = Note(owner, "2026-09", 1, sha256_of(prepared))
+    if refusal:
+        with pytest.raises(Refused, match=refusal):
+            approvals._close(prepared, note)
+        assert states(prepared) == ["prepared"]
+        return
+    assert "approved by uid 4000000000, is closed" in approvals._close(prepared, note)
+    (row,) = list_closes(prepared)
+    assert (row["reviewer"], bool(row["approved_at"])) == (f"uid {OTHER}", True)
+    # As after a kill before the file is moved.
+    assert "is closed" in approvals._close(prepared, note)
+
+
+WRONG: dict[str, Callable[[Stores], Note]] = {
+    "another manifest": lambda _stores: Note(OTHER, "2026-09", 1, "0" * 64),
+    "no such copy": lambda stores: Note(OTHER, "2026-09", 7, sha256_of(stores)),
+    "is no month": lambda stores: Note(OTHER, "../..", 1, sha256_of(stores)),
+    "prepared again since": lambda stores: prepare_again(stores),  # noqa: PLW0108 - it is below
+}
+
+
+def prepare_again(stores: Stores) -> Note:
+    prepare_close(stores, SEPTEMBER, "another note", ACCEPT)
+    return Note(OTHER, "2026-09", 1, sha256_of(stores))
+
+
+@pytest.mark.parametrize("refusal", WRONG)
+def test_a_wrong_approval_closes_nothing(prepared: Stores, refusal: str) -> None:
+    with pytest.raises(Refused, match=refusal):
+        approvals._close(prepared, WRONG[refusal](prepared))
+    assert "closed" not in states(prepared)
+
+
+def test_a_copy_that_changed_is_not_closed(prepared: Stores) -> None:
+    note = Note(OTHER, "2026-09", 1, sha256_of(prepared))
+    file = copy_of(prepared) / "summary.parquet"
+    file.chmod(0o600)
+    file.write_bytes(file.read_bytes() + b"x")
+    with pytest.raises(ArchiveDamaged):
+        approvals._close(prepared, note)
+    assert states(prepared) == ["prepared"]
+
+
+def test_the_inbox_takes_only_whole_files_of_their_own(prepared: Stores, tmp_path: Path) -> None:
+    inbox = prepared.home.inbox
+    assert oct(inbox.stat().st_mode)[-4:] == "1733"
+    note = {"month": "2026-09", "number": 1, "manifest_sha256": sha256_of(prepared)}
+    outside = tmp_path / "approval.json"
+    outside.write_text(json.dumps(note))
+    (inbox / "a.json").symlink_to(outside)
+    (inbox / "b.json").hardlink_to(outside)
+    os.mkfifo(inbox / "c.json")
+    (inbox / "d.json").mkdir()
+    (inbox / "e.json").write_text("{" * 100_000)
+    (inbox / "f.json").write_text("[1]")
+    (inbox / "g.json").write_text(json.dumps({**note, "number": None}))
+    (inbox / ".h.json").write_text(json.dumps(note))  # it is being written
+    (inbox / "own.json").write_text(json.dumps({**note, "approver": "bob", "owner": OTHER}))
+    assert approvals._read(inbox / "own.json").owner == os.getuid()
+    assert take_over(prepared) == []
+    assert states(prepared) == ["prepared"]
+    assert sorted(file.name for file in inbox.iterdir()) == [".h.json", "d.json"]
+    assert outside.exists()
+
+
+def test_severe_breaks_need_an_owner_and_a_reason_or_a_word_for_all(books: Stores) -> None:
+    with pytest.raises(ConfigurationError, match="no owner with a reason") as refused:
+        prepare_close(books, SEPTEMBER)
+    assert "--accept-open" in refused.value.remedy
+    assert list_closes(books) == []
+
+
+def test_one_person_is_written_down(books: Stores) -> None:
+    text = close_alone(books.changed(approval="one"), SEPTEMBER, "n", ACCEPT)
+    assert "is closed by one person" in text
+    manifest = json.loads((copy_of(books) / MANIFEST).read_bytes())
+    assert (manifest["approval"], manifest["reviewer"]) == ("one", "")
+    with pytest.raises(ConfigurationError, match="by one user: setting approval is two"):
+        close_month(books.changed(approval="two"), *signing())
+
+
+@dataclass(frozen=True)
+class User:
+    """A user of the system, who runs commands with the home of another one."""
+
+    name: str
+    python: str
+    is_reader: bool = True
+
+    @property
+    def groups(self) -> list[int]:
+        return [grp.getgrnam(READERS).gr_gid] if self.is_reader else []
+
+    def run(self, home: Path, *arguments: str, **environment: str) -> Any:
+        code = (
+            "import sys; from pipelines.cli.start import main; sys.argv[0] = 'partner-sync'; main()"
+        )
+        return self.python_with(home, code, *arguments, **environment)
+
+    def python_with(self, home: Path, code: str, *arguments: str, **environment: str) -> Any:
+        """Run Python as this user; its variables name the home, and perhaps another user."""
+        known = pwd.getpwnam(self.name)
+        paths = [str(Path(__file__).parents[2]), *(path for path in sys.path if "site-p" in path)]
+        return subprocess.run(
+            [self.python, "-c", code, *arguments],
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            cwd="/",
+            user=known.pw_uid,
+            group=known.pw_gid,
+            extra_groups=self.groups,
+            env={
+                "PARTNER_SYNC_HOME": str(home),
+                "PYTHONPATH": os.pathsep.join(paths),
+                "PYTHONDONTWRITEBYTECODE": "1",
+                "PATH": os.defpath,
+                "HOME": "/",
+                "COLUMNS": "400",
+                **environment,
+            },
+        )
+
+
+READERS = "users"
+NAMES = ("games", "daemon")  # who has the home, and who approves
+
+
+def python_for_all() -> str:
+    """Return a Python that both users can run with what partner-sync needs; empty without one."""
+    if os.getuid() != 0:
+        return ""
+    for python in (sys.executable, *filter(None, map(shutil.which, ("/usr/bin/python3",)))):
+        try:
+            tried = [
+                User(name, python).python_with(Path("/"), "import duckdb, typer, sqlalchemy")
+                for name in NAMES
+            ]
+        except (OSError, KeyError, subprocess.SubprocessError):
+            continue
+        if all(each.returncode == 0 for each in tried):
+            return python
+    return ""
+
+
+@pytest.fixture
+def shared() -> Iterator[Path]:
+    """A folder that every user can reach."""
+    with tempfile.TemporaryDirectory(prefix="partner-sync-", dir="/tmp") as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
+SECRETS = """
+import os, sys
+home = sys.argv[1]
+for path in ("config/connections.toml", "config/settings.toml", "metadata.db", "archive", "inbox"):
+    path = os.path.join(home, path)
+    try:
+        os.listdir(path) if os.path.isdir(path) else open(path).read()
+        print("READ", path)
+    except PermissionError:
+        pass
+for folder in ("", "config", "closes", "closes/2026-09/001", "books", "versions", "approvals"):
+    try:
+        open(os.path.join(home, folder, "mine"), "w")
+        print("WROTE", folder)
+    except (PermissionError, FileNotFoundError):
+        pass
+import duckdb
+duckdb.connect(os.path.join(home, "books.duckdb"), read_only=True)
+open(os.path.join(home, "closes/2026-09/001/report.html")).read()
+"""
+
+
+@pytest.mark.long
+def test_two_users_of_the_machine_close_a_month(shared: Path) -> None:
+    stores = Stores.open(shared / "home")
+    publish_months(stores)
+    stores.home.settings_file.write_text(f'readers = "{READERS}"\n')
+    stores.metadata.close()
+    home = stores.home.root
+    python = python_for_all()
+    if not python:  # no user but this one: what the kernel would say is given, see above
+        refuse_own_user(stores)
+        return
+    owner, approver = (User(name, python) for name in NAMES)
+    for path in (home, *home.rglob("*")):
+        os.chown(path, *pwd.getpwnam(owner.name)[2:4], follow_symlinks=False)
+    done = owner.run(home, "close", "prepare", "2026-09", "--accept-open", ACCEPT)
+    assert "is prepared, and waits" in done.stdout, (done.stdout, done.stderr)
+    refuse_others(home, python)
+    refuse_forged(home, owner)
+    # The approver reads copies and books, no secret, and writes nothing.
+    tried = approver.python_with(home, SECRETS, str(home))
+    assert (tried.stdout, tried.stderr) == ("", "")
+    done = approver.run(home, *APPROVE)
+    assert done.returncode == 0, (done.stdout, done.stderr)
+    assert "daemon approves 2026-09, copy 001" in done.stdout
+    (row,) = json.loads(owner.run(home, "close", "list", "--json").stdout)
+    assert (row["state"], row["preparer"], row["reviewer"]) == ("closed", *NAMES)
+    assert row["approved_at"]
+    assert (home / "approvals" / "2026-09-001.json").owner() == approver.name
+    shown = owner.run(home, "sql", "SELECT approval, preparer, reviewer FROM finance.closes")
+    assert "daemon" in shown.stdout, (shown.stdout, shown.stderr)
+
+
+APPROVE = ("close", "approve", "2026-09")
+
+
+def refuse_others(home: Path, python: str) -> None:
+    """Require that neither who prepared it, whatever LOGNAME says, nor root, nor others approve."""
+    owner, approver = (User(name, python) for name in NAMES)
+    refused = owner.run(home, *APPROVE, LOGNAME=approver.name, USER=approver.name)
+    assert (refused.returncode, "prepared it, or owns the home" in refused.stderr) == (2, True)
+    refused = User("root", python).run(home, *APPROVE, SUDO_USER=approver.name)
+    assert (refused.returncode, "root is nobody in particular" in refused.stderr) == (2, True)
+    refused = User(approver.name, python, is_reader=False).run(home, *APPROVE)
+    assert (refused.returncode, "cannot be read" in refused.stderr) == (2, True)
+
+
+def refuse_forged(home: Path, owner: User) -> None:
+    """Require that approvals which root and the home's user write themselves are none."""
+    note = {
+        "month": "2026-09",
+        "number": 1,
+        "manifest_sha256": digest_of(home / "closes/2026-09/001" / MANIFEST),
+    }
+    for name in ("root", owner.name):
+        file = home / "inbox" / f"{name}.json"
+        file.write_text(json.dumps(note))
+        os.chown(file, *pwd.getpwnam(name)[2:4])
+    listed = owner.run(home, "close", "list")
+    assert "prepared" in listed.stdout
+    assert listed.stderr.count("approves nothing, and was deleted") == 2
+
+
+@pytest.mark.long
+def test_an_approver_refuses_a_copy_that_changed(shared: Path) -> None:
+    stores = Stores.open(shared / "home")
+    publish_months(stores)
+    prepare_close(stores, SEPTEMBER, "", ACCEPT)
+    python = python_for_all()
+    if not python:
+        refuse_own_user(stores)
+        return
+    for path in (stores.home.closes, *stores.home.closes.rglob("*")):
+        path.chmod(0o755)
+    file = copy_of(stores) / "used.parquet"
+    content = file.read_bytes()
+    file.write_bytes(content + b"x")
+    approver = User(NAMES[1], python)
+    refused = approver.run(stores.home.root, "close", "approve", "2026-09")
+    assert refused.returncode != 0
+    assert "was changed after it was prepared: used.parquet" in refused.stderr
+    # A manifest that was rewritten with the files verifies itself: the home knows the right one.
+    manifest = json.loads((copy_of(stores) / MANIFEST).read_bytes())
+    manifest["note"] = "another"
+    file.write_bytes(content)
+    (copy_of(stores) / MANIFEST).write_text(json.dumps(manifest))
+    done = approver.run(stores.home.root, "close", "approve", "2026-09")
+    assert done.returncode == 0, done.stderr
+    assert take_over(stores) == []
+    assert states(stores) == ["prepared"]
+    assert [*stores.home.inbox.iterdir()] == []
+
+
+def refuse_own_user(stores: Stores) -> None:
+    """Require that this user, who has the home, cannot approve: nobody else can run anything."""
+    reopened = Stores.open(stores.home.root)
+    if not list_closes(reopened):
+        prepare_close(reopened, SEPTEMBER, "", ACCEPT)
+    with pytest.raises(ConfigurationError, match="cannot be approved"):
+        approve_copy(reopened.home, SEPTEMBER)
+    assert states(reopened) == ["prepared"]
+    reopened.metadata.close()
