@@ -9,7 +9,7 @@ which groups have an extra bill (extra).
 from collections.abc import Callable
 from typing import NamedTuple
 
-from sandbox.data.charge import PRICES, Charge, charges, overcharged
+from sandbox.data.charge import Charge, charges, overcharged, price_of
 from sandbox.data.digest import ID_SIZE, identifier, source
 from sandbox.data.extra import CREDIT_NOTE
 from sandbox.data.group import Group, Groups
@@ -106,7 +106,7 @@ def _line(line: Charge, digits: int) -> str:
     plan = PLANS[line.plan]
     return (
         f'{{"usageId":"{identifier(line.digest)}","quantity":{line.quantity}'
-        f',"unitPrice":{PRICES[line.plan]},"amount":"{text(line.minor, digits)}"'
+        f',"unitPrice":{price_of(line)},"amount":"{text(line.minor, digits)}"'
         f',"description":"{plan.name}"}}'
     )
 

@@ -43,6 +43,7 @@ class Charge(NamedTuple):
     plan: int
     quantity: int
     minor: int
+    price_factor: int = 1
 
 
 class _Terms(NamedTuple):
@@ -63,6 +64,13 @@ TERMS = {
     for currency in CURRENCIES
 }
 PRICES = tuple(price_lexeme(plan.price) for plan in PLANS)
+
+
+def price_of(charge: Charge) -> str:
+    """Give the price of one unit of a charge."""
+    if charge.price_factor == 1:
+        return PRICES[charge.plan]
+    return price_lexeme(PLANS[charge.plan].price * charge.price_factor)
 
 
 @cache
@@ -105,6 +113,8 @@ def charges(seed: int, *, awkward: bool = False) -> Callable[[int, Group], Charg
             quantity = (most * (digest[13] << 8 | digest[14]) >> 16) + 1
         if group.version:
             quantity += group.version * step * (digest[15] % 3 + 1)
-        return Charge(digest, plan, quantity, half_even(quantity * price, divisor))
+        factor = group.price_factor
+        minor = half_even(quantity * price * factor, divisor)
+        return Charge(digest, plan, quantity, minor, factor)
 
     return charge

@@ -40,6 +40,7 @@ class Group:
 
     ``day`` is the day of month of every row where a growth day made the group; 0 where the rows
     spread over the month. ``updated`` is the day of the last restatement, empty if there was none.
+    Prices are ``price_factor`` times those of the plans.
     """
 
     index: int
@@ -49,6 +50,7 @@ class Group:
     day: int
     version: int
     updated: str
+    price_factor: int = 1
 
 
 @dataclass(frozen=True)

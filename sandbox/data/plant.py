@@ -31,10 +31,12 @@ COUNTS = {
     "restated_after_bill": 4,  # a usage row that grew after its bill, which shows the old amount
     "void_bill": 3,  # a void copy of a bill: no error, it must not be counted
     "credit_note": 3,  # one for what a bill charges too much: no error if both are counted
+    "price_change": 4,  # usage and bill at twice the price: no error, another price than before
 }
 EXTRA_KINDS = {"void_bill": VOID, "credit_note": CREDIT_NOTE}
 MORE_BILLS = {"double_bill", *EXTRA_KINDS}  # a second bill follows the group's
 ROW_KINDS = {"amount_off", "orphan_usage", "late_usage", "restated_after_bill"}
+PRICE_FACTOR = 2  # of a price change
 TRIES = 50  # for each error, to find a group that it can be planted in
 LATER = timedelta(days=3)  # after the bill, which is issued on the month's last day
 LAST_MONTH = "2026-09-30"  # of those planted: what comes later than its bill is still history
@@ -85,7 +87,7 @@ class Plant:
 
         def at(index: int) -> Group:
             group = groups.at(index)
-            return replace(group, version=0, updated="") if index in self.kinds else group
+            return _planted(group, self.kinds.get(index, ""))
 
         return Groups(at, lambda row: at(groups.of_row(row).index))
 
@@ -192,6 +194,14 @@ def plant(seed: int, sizes: Sizes, *, awkward: bool = False) -> Plant:
     return Plant(seed, tuple(errors), kinds, rows)
 
 
+def _planted(group: Group, kind: str) -> Group:
+    """Give a group as it is with a kind of error: never restated; empty: as it is."""
+    if not kind:
+        return group
+    factor = PRICE_FACTOR if kind == "price_change" else 1
+    return replace(group, version=0, updated="", price_factor=factor)
+
+
 def _plantable(group: Group) -> bool:
     return (
         len(group.rows) > 1
@@ -222,6 +232,9 @@ def _truth(
             amount = charge_of(row, group).minor
         if kind == "amount_off":
             amount = 1
+        if kind == "price_change":
+            dear = _planted(group, kind)
+            amount = amounts([charge_of(one, dear) for one in group.rows]).total - amount
         if kind == "restated_after_bill" and row is not None:
             amount = charge_of(row, replace(group, version=1)).minor - amount
         errors.append(
@@ -241,7 +254,7 @@ def _truth(
 
 
 def _sign(kind: str) -> int:
-    if kind.startswith("orphan") or kind in EXTRA_KINDS:
+    if kind.startswith("orphan") or kind in EXTRA_KINDS or kind == "price_change":
         return 0
     return 1 if kind in ("amount_off", "double_bill") else -1
 

@@ -8,7 +8,7 @@ Not here: its money (charge), what it shares with its neighbours (group).
 
 from collections.abc import Callable
 
-from sandbox.data.charge import PRICES, Charge, charges
+from sandbox.data.charge import Charge, charges, price_of
 from sandbox.data.digest import ID_SIZE
 from sandbox.data.group import Group, Groups
 from sandbox.data.money import text
@@ -45,7 +45,7 @@ def usage_record(seed: int, *, awkward: bool = False) -> Callable[[int, Group], 
     def record(index: int, group: Group) -> bytes:
         payer = group.payer
         charge = charge_of(index, group)
-        digest, plan, quantity, minor = charge
+        digest, plan, quantity, minor, _factor = charge
         offset = OFFSETS[digest[16] % 5]
         day = f"{group.month.prefix}{TWO_DIGITS[group.day or digest[17] % DAYS + 1]}T"
         hour = FIRST_HOUR + digest[18] % HOURS
@@ -56,7 +56,7 @@ def usage_record(seed: int, *, awkward: bool = False) -> Callable[[int, Group], 
         return (
             f'{{"usageId":"{digest[:ID_SIZE].hex()}","partnerId":"{payer.partner_id}'
             f'","organizationId":"{payer.organization_ids[digest[21] % 3]}{plans[plan]}'
-            f'{quantity},"unitPrice":{PRICES[plan]}'
+            f'{quantity},"unitPrice":{price_of(charge)}'
             f',"amount":"{text(minor, payer.currency.digits)}","currency":"{payer.currency.code}'
             f'","period":{{"start":"{day}{hour}:00:00{offset}"'
             f',"end":"{end}00:00{offset}"}}'

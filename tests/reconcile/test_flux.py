@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
-from fractions import Fraction
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
@@ -31,19 +30,15 @@ from tests.reconcile.flux_books import (
     read_rows,
     with_roles,
 )
+from tests.reconcile.flux_model import PARTS, ZERO, Cell, Parts, by_cell, expected_parts
 from tests.reconcile.months import SERVICE
 from tests.versions.homes import Stores, home_of
 
-PARTS = (
-    "late", "restated", "credits", "fees", "new", "lost", "volume", "price", "unexplained",
-)  # fmt: skip
 MINOR = {"EUR": Decimal("0.01"), "JPY": Decimal(1), "KWD": Decimal("0.001")}
-ZERO = Decimal(0)
 FLUX = f"""
 SELECT side, partner_id, currency, before, now, difference, {", ".join(PARTS)}
 FROM finance.flux WHERE month = '2026-09-01' AND partner_id <> 'begin' ORDER BY ALL
 """
-Parts = dict[str, Decimal]
 
 
 class Case(NamedTuple):
@@ -100,7 +95,7 @@ def publish_cases(stores: Stores) -> None:
 cases = home_of(publish_cases)
 
 
-def found(stores: Stores) -> dict[tuple[str, str, str], Parts]:
+def found(stores: Stores) -> dict[Cell, Parts]:
     """Return the parts that are not 0, with the totals, by side, partner and currency."""
     parts = {}
     for side, partner, currency, before, now, difference, *amounts in stores.rows(FLUX):
@@ -134,6 +129,7 @@ def split(rows: Sequence[Row]) -> list[Row]:
     return parts[::-1]
 
 
+@pytest.mark.long
 def test_split_rows_in_another_order_change_nothing(cases: Stores, stores: Stores) -> None:
     expected = found(cases)
     then = [row for case in CASES for row in case.rows(is_now=False)]
@@ -143,6 +139,7 @@ def test_split_rows_in_another_order_change_nothing(cases: Stores, stores: Store
     assert found(stores) == expected
 
 
+@pytest.mark.long
 def test_without_roles_of_items_there_is_one_item(stores: Stores) -> None:
     mix = next(case for case in CASES if case.name == "another mix")
     publish_then_and_now(stores, mix.then, mix.then, MAPPING)
@@ -150,6 +147,7 @@ def test_without_roles_of_items_there_is_one_item(stores: Stores) -> None:
     assert found(stores) == {(side, "first", "EUR"): expected for side in ("usage", "billing")}
 
 
+@pytest.mark.long
 def test_lines_may_say_themselves_what_they_are_of(stores: Stores) -> None:
     mix = next(case for case in CASES if case.name == "another mix")
     mapping = with_roles([], ["plan"])
@@ -174,6 +172,7 @@ def test_where_history_begins_later_nobody_knows_what_was_late(stores: Stores) -
     ]
 
 
+@pytest.mark.long
 def test_a_close_is_the_cut_off_of_its_month(stores: Stores) -> None:
     """What changed between the grace days and the close is no restatement."""
     stores.configure(**SERVICE)
@@ -186,6 +185,7 @@ def test_a_close_is_the_cut_off_of_its_month(stores: Stores) -> None:
     assert found(stores) == {(side, "first", "EUR"): parts for side in ("usage", "billing")}
 
 
+@pytest.mark.long
 def test_a_month_that_is_not_due_has_nothing_late(stores: Stores) -> None:
     read_rows(stores, BEGIN, [A])
     early = THEN.replace(day=1, month=9)
@@ -194,65 +194,6 @@ def test_a_month_that_is_not_due_has_nothing_late(stores: Stores) -> None:
     publish_now(stores)
     known = "SELECT is_due, restated, price FROM finance.flux WHERE month = '2026-09-01'"
     assert set(stores.rows(known)) == {(False, ZERO, Decimal(-10))}
-
-
-def expected_parts(then: Sequence[Row], now: Sequence[Row]) -> Parts:
-    """Return the parts of the rows of one side, partner and currency, as books.md defines them."""
-    known = {row.id for row in then}
-    parts = dict.fromkeys(PARTS, ZERO)
-    for month, sign in ((SEPTEMBER, 1), (AUGUST, -1)):
-        late = sum_of(row for row in now if row.month == month and row.id not in known)
-        total = sum_of(row for row in now if row.month == month)
-        base = sum_of(row for row in then if row.month == month)
-        parts["late"] += sign * late
-        parts["restated"] += sign * (total - late - base)
-        for kind, part in (("credit note", "credits"), ("fee", "fees")):
-            of_kind = (row for row in then if row.month == month and row.kind == kind)
-            parts[part] += sign * sum_of(of_kind)
-    ordinary = [row for row in then if row.kind == "usage"]
-    before = [row for row in ordinary if row.month == AUGUST]
-    after = [row for row in ordinary if row.month == SEPTEMBER]
-    if not before:
-        parts["new"] = sum_of(after)
-    elif not after:
-        parts["lost"] = -sum_of(before)
-    else:
-        for plan in {row.plan for row in ordinary}:
-            explain_item(
-                parts,
-                [row for row in before if row.plan == plan],
-                [row for row in after if row.plan == plan],
-            )
-    return {name: amount for name, amount in parts.items() if amount}
-
-
-def explain_item(parts: Parts, before: Sequence[Row], after: Sequence[Row]) -> None:
-    change = sum_of(after) - sum_of(before)
-    if any(row.quantity is None for row in (*before, *after)):
-        parts["unexplained"] += change
-        return
-    quantity = sum(row.quantity or 0 for row in before)
-    more = sum(row.quantity or 0 for row in after) - quantity
-    volume = change
-    if before and after and quantity:
-        minor = MINOR[before[0].currency]
-        exact = Fraction(more) * Fraction(sum_of(before)) / quantity
-        volume = round(exact / Fraction(minor)) * minor  # Python rounds half to even
-    parts["volume"] += volume
-    parts["price"] += change - volume
-
-
-def sum_of(rows: Any) -> Decimal:
-    return sum((Decimal(row.amount) for row in rows), ZERO)
-
-
-def by_cell(rows: Sequence[Row], side: str) -> dict[tuple[str, str, str], list[Row]]:
-    """Return the rows of a side by side, partner and currency."""
-    cells: dict[tuple[str, str, str], list[Row]] = {}
-    for row in rows:
-        if side == "billing" or row.kind == "usage":
-            cells.setdefault((side, row.partner, row.currency), []).append(row)
-    return cells
 
 
 amounts = st.integers(-400, 400)
@@ -313,7 +254,7 @@ def then_and_now(cells: Any) -> tuple[list[Row], list[Row]]:
 @settings(max_examples=2 * EFFORT, suppress_health_check=[*HealthCheck])
 def test_any_books_add_up_and_each_part_is_right(cells: Any) -> None:
     then, now = then_and_now(cells)
-    expected: dict[tuple[str, str, str], Parts] = {}
+    expected: dict[Cell, Parts] = {}
     for side in ("usage", "billing"):
         of_then = by_cell(then, side)
         of_now = by_cell(now, side)

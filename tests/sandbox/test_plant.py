@@ -68,6 +68,9 @@ def test_everything_else_is_right(errors: Plant, right: Dataset, wrong: Dataset)
     ]
     kinds = ("orphan_usage", "late_usage", "restated_after_bill")
     told = {error.usage_id for kind in kinds for error in of(errors, kind)}
+    bills = by_key(wrong, "billing", "billingId")
+    for error in of(errors, "price_change"):
+        told |= {line["usageId"] for line in bills[error.billing_id]["lines"]}
     assert {row["usageId"] for row in parsed(usage)} == told
     changed = set(everything(right, "billing")) ^ set(everything(wrong, "billing"))
     told_bills = {error.billing_id for error in errors.errors}
@@ -167,6 +170,23 @@ def test_restated_rows_leave_their_bill_behind(
         assert grown == Decimal(error.amount) == -Decimal(error.difference) > 0
         assert row["revision"] == 2
         assert row["updatedAt"] > bill["issuedAt"]
+
+
+def test_a_price_changes_alike_on_both_sides(errors: Plant, right: Dataset, wrong: Dataset) -> None:
+    usage, billing = by_key(wrong, "usage", "usageId"), by_key(wrong, "billing", "billingId")
+    before = by_key(right, "usage", "usageId")
+    bills_before = by_key(right, "billing", "billingId")
+    for error in of(errors, "price_change"):
+        bill = billing[error.billing_id]
+        for line in bill["lines"]:
+            row = usage[line["usageId"]]
+            usual = before[line["usageId"]]
+            assert (line["amount"], line["quantity"]) == (row["amount"], row["quantity"])
+            assert line["unitPrice"] == row["unitPrice"] == 2 * usual["unitPrice"]
+            assert row["revision"] == 1
+        more = Decimal(bill["total"]) - Decimal(bills_before[error.billing_id]["total"])
+        assert more == Decimal(error.amount) > 0
+        assert error.difference == "0.00"
 
 
 def test_the_truth_is_the_same_every_night_and_another_with_another_seed(errors: Plant) -> None:
