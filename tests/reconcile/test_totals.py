@@ -1,7 +1,9 @@
 """`finance.totals`: used and billed by all that identifies what they are for."""
 
+import pytest
+
 from tests.reconcile.books import FIRST, MAPPING, bill, line, partners, publish, used
-from tests.versions.homes import Stores
+from tests.versions.homes import Stores, home_of
 
 USAGE_ROLES = ("plan", "metric", "unit", "region", "organization")
 LINE_ROLES = ("plan", "metric", "unit", "region")
@@ -46,18 +48,21 @@ def publish_kinds(stores: Stores, mapping: str = OF_USAGE) -> None:
     )
 
 
-def test_a_line_is_of_what_its_usage_is_of(stores: Stores) -> None:
-    publish_kinds(stores)
-    assert stores.rows(TOTALS.format("plan = 'pro'")) == [
+kinds = home_of(publish_kinds)
+
+
+def test_a_line_is_of_what_its_usage_is_of(kinds: Stores) -> None:
+    assert kinds.rows(TOTALS.format("plan = 'pro'")) == [
         ("cpu", "h", "eu", "o", "credit note", 0, None, None, 1, "-0.20", -1),
         ("cpu", "h", "eu", "o", "usage", 2, "8.00", 3, 2, "7.50", 3),
         ("disk", "GB", "us", "o", "usage", 1, "1.00", 1, 0, None, None),
     ]
-    assert stores.rows(TOTALS.format("plan IS NULL")) == [
+    assert kinds.rows(TOTALS.format("plan IS NULL")) == [
         (None, None, None, None, "fee", 0, None, None, 2, "1.75", 1),
     ]
 
 
+@pytest.mark.long
 def test_what_a_line_says_itself_counts_first(stores: Stores) -> None:
     publish_kinds(stores, OF_LINES)
     found = stores.rows(
@@ -66,6 +71,7 @@ def test_what_a_line_says_itself_counts_first(stores: Stores) -> None:
     assert found == [("cpu", "-0.20"), ("disk", "7.50"), (None, "1.75")]
 
 
+@pytest.mark.long
 def test_without_roles_there_is_a_row_for_each_month_and_kind(stores: Stores) -> None:
     publish_kinds(stores, MAPPING)
     assert stores.rows("SELECT plan, kind, used_rows, billed_rows FROM finance.totals") == [
@@ -75,10 +81,9 @@ def test_without_roles_there_is_a_row_for_each_month_and_kind(stores: Stores) ->
     ]
 
 
-def test_totals_add_up_to_the_months(stores: Stores) -> None:
-    publish_kinds(stores)
-    ((used_of_months, billed_of_months),) = stores.rows(
+def test_totals_add_up_to_the_months(kinds: Stores) -> None:
+    ((used_of_months, billed_of_months),) = kinds.rows(
         "SELECT sum(used), sum(billed + credited) FROM finance.partner_months"
     )
-    added = stores.rows("SELECT sum(used), sum(billed) FROM finance.totals")
+    added = kinds.rows("SELECT sum(used), sum(billed) FROM finance.totals")
     assert added == [(used_of_months, billed_of_months)]

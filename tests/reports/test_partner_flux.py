@@ -4,6 +4,8 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
+import pytest
+
 from pipelines.finance.close import close_month
 from pipelines.finance.report import read_figures_of_books
 from pipelines.finance.reports.verdicts import judge
@@ -119,6 +121,7 @@ def test_what_was_known_before_history_is_not_known(bare_home: Stores) -> None:
     assert "late and restated not known before 05 Oct 2026" in page_text(bare_home)
 
 
+@pytest.mark.long
 def test_a_home_of_one_month_has_no_flux(bare_home: Stores) -> None:
     read_rows(bare_home, THEN, [B])
     publish_now(bare_home)
