@@ -6,7 +6,7 @@ count, or a credit note for what its bill charges too much. Not here: the lines'
 which groups have an extra bill (extra).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from sandbox.data.charge import Charge, charges, overcharged, price_of
@@ -32,7 +32,24 @@ class Amounts(NamedTuple):
     total: int
 
 
-def amounts(lines: list[Charge]) -> Amounts:
+class Fee(NamedTuple):
+    """A charge that names no usage, in minor units.
+
+    Without a description, it is in the total and on no line.
+    """
+
+    description: str
+    minor: int
+
+
+class Billed(NamedTuple):
+    """What a bill charges: usage, one line each, and fees."""
+
+    lines: list[Charge]
+    fees: Sequence[Fee] = ()
+
+
+def amounts(lines: Iterable[Charge | Fee]) -> Amounts:
     """Add up the lines and take out the tax that they include."""
     total = sum(line.minor for line in lines)
     tax = half_even(total * TAX_PERCENT, 100 + TAX_PERCENT)
@@ -50,27 +67,29 @@ def credited(lines: list[Charge], currency: Currency) -> list[Charge]:
 def billing_record(
     seed: int,
     groups: Groups,
-    billed: Callable[[Group, list[Charge]], list[Charge]],
+    billed: Callable[[Group, list[Charge]], Billed],
     extra_of: Callable[[int], str],
     *,
     awkward: bool = False,
 ) -> Callable[[int, str], bytes]:
     """Give the function from a group's index and a kind to a billing record of it as JSON.
 
-    The kind is empty for the group's bill, or that of an extra bill. ``billed`` gives the lines of
-    a bill, of the charges that belong on it. ``extra_of`` gives the kind of a group's extra bill.
+    The kind is empty for the group's bill, or that of an extra bill. ``billed`` gives what
+    a bill charges, of the charges that belong on it. ``extra_of`` gives the kind of a group's extra
+    bill.
     """
     charge_of, chance = charges(seed, awkward=awkward), source(seed, "billing")
     extra_chance, statuses = source(seed, "extras"), AWKWARD_STATUSES if awkward else STATUSES
 
-    def lines_of(group: Group, extra: str) -> list[Charge]:
+    def billed_of(group: Group, extra: str) -> Billed:
         currency = group.payer.currency
-        lines = billed(group, [charge_of(row, group) for row in group.rows])
+        found = billed(group, [charge_of(row, group) for row in group.rows])
         if extra == CREDIT_NOTE:
-            return credited(lines, currency)
+            return Billed(credited(found.lines, currency))
         if extra_of(group.index) == CREDIT_NOTE:
-            return [*(overcharged(line, currency) for line in lines[:1]), *lines[1:]]
-        return lines
+            first = [overcharged(line, currency) for line in found.lines[:1]]
+            return found._replace(lines=[*first, *found.lines[1:]])
+        return found
 
     def state(extra: str, choice: int) -> str:
         kind = extra if extra == CREDIT_NOTE else "invoice"
@@ -81,8 +100,11 @@ def billing_record(
     def record(index: int, extra: str) -> bytes:
         group = groups.at(index)
         digits, month = group.payer.currency.digits, group.month
-        lines = lines_of(group, extra)
-        subtotal, tax, total = (text(minor, digits) for minor in amounts(lines))
+        found = billed_of(group, extra)
+        charged = amounts([*found.lines, *found.fees])
+        subtotal, tax, total = (text(minor, digits) for minor in charged)
+        lines = [_line(line, digits) for line in found.lines]
+        lines += [_fee_line(fee, digits) for fee in found.fees if fee.description]
         digest = extra_chance(index) if extra else chance(index)
         choice, number = digest[ID_SIZE:], index + 1 + (FIRST_EXTRA if extra else 0)
         issued = f"{month.prefix}{group.day:02d}" if group.day else month.last
@@ -95,7 +117,7 @@ def billing_record(
             f',"currency":"{group.payer.currency.code}","issuedAt":"{issued}","dueAt":"{month.due}"'
             f',"subtotal":{subtotal},"tax":"{tax}","total":"{total}"'
             f",{state(extra, choice[1])}"
-            f',"lines":[{",".join(_line(line, digits) for line in lines)}]{_credit(choice, digits)}'
+            f',"lines":[{",".join(lines)}]{_credit(choice, digits)}'
             f',"revision":{group.version + 1},"updatedAt":"{updated}"}}'
         ).encode()
 
@@ -108,6 +130,14 @@ def _line(line: Charge, digits: int) -> str:
         f'{{"usageId":"{identifier(line.digest)}","quantity":{line.quantity}'
         f',"unitPrice":{price_of(line)},"amount":"{text(line.minor, digits)}"'
         f',"description":"{plan.name}"}}'
+    )
+
+
+def _fee_line(fee: Fee, digits: int) -> str:
+    amount = text(fee.minor, digits)
+    return (
+        f'{{"usageId":null,"quantity":1,"unitPrice":{amount},"amount":"{amount}"'
+        f',"description":"{fee.description}"}}'
     )
 
 

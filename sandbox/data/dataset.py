@@ -50,7 +50,7 @@ def dataset(
     bill = billing_record(
         seed,
         errors.billed(groups),
-        errors.lines,
+        errors.charged,
         lambda group: errors.extra_of(group) or extras.of(group),
         awkward=awkward,
     )

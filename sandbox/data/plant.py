@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import date, timedelta
 from typing import Any
 
-from sandbox.data.billing import amounts, credited
+from sandbox.data.billing import Billed, Fee, amounts, credited
 from sandbox.data.charge import Charge, charges
 from sandbox.data.digest import identifier, source
 from sandbox.data.extra import CREDIT_NOTE, VOID, Extras
@@ -32,6 +32,14 @@ COUNTS = {
     "void_bill": 3,  # a void copy of a bill: no error, it must not be counted
     "credit_note": 3,  # one for what a bill charges too much: no error if both are counted
     "price_change": 4,  # usage and bill at twice the price: no error, another price than before
+    "fee_line": 2,  # a line of 1,000,000.00 on a bill, which names no usage
+    "total_off": 3,  # a total that is 12.34 above the lines of the bill
+    "accepted_fee": 3,  # a line for support, which names no usage: no error if a mapping accepts it
+}
+FEES = {
+    "fee_line": Fee("Advisory services", 100_000_000),
+    "total_off": Fee("", 1_234),
+    "accepted_fee": Fee("Support", 2_500),
 }
 EXTRA_KINDS = {"void_bill": VOID, "credit_note": CREDIT_NOTE}
 MORE_BILLS = {"double_bill", *EXTRA_KINDS}  # a second bill follows the group's
@@ -116,15 +124,20 @@ class Plant:
 
         return planted if self.rows else record
 
-    def lines(self, group: Group, lines: list[Charge]) -> list[Charge]:
-        """Give the lines of a bill, wrongly where planted."""
+    def charged(self, group: Group, lines: list[Charge]) -> Billed:
+        """Give what a bill charges, wrongly where planted."""
+        kind_of_group = self.kinds.get(group.index, "")
+        if kind_of_group in FEES:
+            return Billed(lines, [FEES[kind_of_group]])
         if not self.rows:
-            return lines
-        return [
-            line._replace(minor=line.minor + (kind == "amount_off"))
-            for row, line in zip(group.rows, lines, strict=True)
-            if (kind := self.rows.get(row)) != "late_usage"
-        ]
+            return Billed(lines)
+        return Billed(
+            [
+                line._replace(minor=line.minor + (kind == "amount_off"))
+                for row, line in zip(group.rows, lines, strict=True)
+                if (kind := self.rows.get(row)) != "late_usage"
+            ]
+        )
 
     @property
     def bills(self) -> int:
@@ -222,7 +235,9 @@ def _truth(
     for index, kind in kinds.items():
         group = replace(groups.at(index), version=0, updated="")
         row = row_of.get(index)
-        if kind == "credit_note":
+        if kind in FEES:
+            amount = FEES[kind].minor
+        elif kind == "credit_note":
             row = group.rows[0]
             (line,) = credited([charge_of(row, group)], group.payer.currency)
             amount = line.minor
@@ -256,7 +271,7 @@ def _truth(
 def _sign(kind: str) -> int:
     if kind.startswith("orphan") or kind in EXTRA_KINDS or kind == "price_change":
         return 0
-    return 1 if kind in ("amount_off", "double_bill") else -1
+    return 1 if kind in ("amount_off", "double_bill", *FEES) else -1
 
 
 def _other_id(seed: int, kind: str, group: int) -> str | None:

@@ -24,6 +24,10 @@ FOUND = {
     "orphan_billing": ("unknown_partner", "billing of an unknown partner"),
     "late_usage": ("not_billed", "recorded after the last bill"),
     "restated_after_bill": ("different", "changed after the bill"),
+    "fee_line": ("unreferenced", "lines without usage"),
+    "total_off": ("unreferenced", "total above its lines"),
+    # The mapping that is proposed accepts no fee.
+    "accepted_fee": ("unreferenced", "lines without usage"),
 }
 # A partner may have another bill in the month of the one that is missing.
 BREAKS = """
