@@ -13,12 +13,13 @@ from pipelines.cli.finance import NUMBERS_AS_TEXT, show_covered
 from pipelines.cli.outcomes import show_and_reconcile
 from pipelines.cli.terminal import confirm, line, open_home, show, shown
 from pipelines.core.errors import ConfigurationError, ExitCode
-from pipelines.core.text import counted
+from pipelines.core.text import counted, printable
 from pipelines.finance.doubt import as_json, sentences
+from pipelines.finance.materiality import amount_text
 
 COLUMNS = (
     "break_id", "severity", "rule", "partner", "month", "currency", "difference", "rows",
-    "cause", "age_days", "state", "owner",
+    "cause", "age_days", "first_seen", "state", "owner",
 )  # fmt: skip
 # Shown only if a break has one: they say why it is uncertain.
 MARKS = ("uncertain", "doubt")
@@ -76,6 +77,8 @@ def list_breaks(  # noqa: PLR0913 - a command's parameters are its options
         if not rows:
             line(_none_found(chosen, is_known=not listed.doubts))
         _show_totals(rows, sums)
+    _show_small_breaks(listed.small_breaks)
+    _show_materiality(listed.materiality)
     show_covered(listed.covered)
     return ExitCode.NEEDS_ATTENTION if listed.doubts else ExitCode.DONE
 
@@ -97,6 +100,8 @@ def _show_breaks(
         **as_json(listed.doubts, listed.notes),
         "breaks": rows,
         "totals": sums,
+        "small_breaks": listed.small_breaks,
+        "materiality": listed.materiality,
         "covered": listed.covered,
     }
     show(_named(rows) if as_table else [], (*COLUMNS, *marks), json_value=document)
@@ -127,9 +132,38 @@ def _show_totals(rows: list[dict[str, Any]], sums: list[dict[str, Any]]) -> None
         line("No known partner's difference in the report includes breaks of unknown partners.")
 
 
+def _show_small_breaks(sums: list[dict[str, Any]]) -> None:
+    """Print which partners have breaks that are material together, although none is."""
+    for small in sums:
+        partner = small["partner_name"] or small["partner"] or "no partner"
+        line(
+            f"high: {printable(partner)}, {small['currency']}: "
+            f"{counted(small['breaks'], 'smaller break')} add up to {shown(small['difference'])}.",
+            style="yellow",
+        )
+
+
+def _show_materiality(amounts: list[dict[str, Any]]) -> None:
+    """Print from which amount on a break is high, by currency."""
+    texts = [f"{each['currency']} {amount_text(each['amount'])}" for each in amounts]
+    if not texts:
+        return
+    line(f"High from {', '.join(texts)}; medium from a tenth.")
+    proposed = [each["currency"] for each in amounts if each["source"] == "proposal"]
+    if proposed:
+        line(
+            f"Proposed from what was billed, and not in mapping.toml: {', '.join(proposed)}.",
+            "Run `partner-sync mapping accept --replace` to keep these amounts.",
+        )
+
+
 def _named(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return breaks with the names of partners in place of their identifiers."""
-    return [row | {"partner": row["partner_name"] or row["partner"]} for row in rows]
+    """Return breaks with names of partners in place of identifiers, and days of times."""
+    named = []
+    for row in rows:
+        partner = row["partner_name"] or row["partner"]
+        named.append(row | {"partner": partner, "first_seen": row["first_seen"].date()})
+    return named
 
 
 def _record(session: "app.session.AppSession", rows: list[dict[str, Any]], *, yes: bool) -> int:

@@ -18,6 +18,7 @@ from pipelines.core.text import counted, printable
 from pipelines.finance import unread
 from pipelines.finance.decisions_file import read_rows, says
 from pipelines.finance.doubt import Doubt
+from pipelines.finance.materiality import create_break_order
 from pipelines.finance.reconciled import open_reconciled, read_age
 from pipelines.load.records import EXACT
 from pipelines.metadata.decisions import add_decision
@@ -42,10 +43,11 @@ BREAKS: Final = """
 SELECT
     breaks.break_id, breaks.severity, breaks.rule, breaks.connection, breaks.partner,
     breaks.partner_name, strftime(breaks.month, '%Y-%m') AS month, breaks.currency,
-    breaks.used_amount, breaks.billed_amount, breaks.difference, breaks.rows, breaks.cause,
-    breaks.subject, breaks.age_days, breaks.state, breaks.owner, breaks.resolved_by, breaks.reason,
-    breaks.uncertain, breaks.doubt, breaks.gone_at
+    breaks.used_amount, breaks.billed_amount, breaks.difference, places.materiality, breaks.rows,
+    breaks.cause, breaks.subject, breaks.age_days, breaks.first_seen, breaks.state, breaks.owner,
+    breaks.resolved_by, breaks.reason, breaks.uncertain, breaks.doubt, breaks.gone_at
 FROM reconciliation.breaks AS breaks
+JOIN break_order AS places USING (break_id)
 WHERE $rule IN ('', breaks.rule)
     AND $partner IN ('', breaks.partner, breaks.partner_name)
     AND $month IN ('', strftime(breaks.month, '%Y-%m'))
@@ -53,9 +55,18 @@ WHERE $rule IN ('', breaks.rule)
     AND $state IN ('', breaks.state)
     AND $break_id IN ('', breaks.break_id)
     AND (breaks.state <> 'resolved' OR concat($state, $break_id) <> '' OR $resolved)
-ORDER BY
-    list_position(['high', 'medium', 'low'], breaks.severity),
-    abs(breaks.difference) DESC NULLS LAST, breaks.break_id
+ORDER BY places.place
+"""
+MATERIALITY: Final = """
+SELECT material.currency, material.amount, material.source
+FROM reconciliation.materiality AS material
+ORDER BY material.currency
+"""
+SMALL_BREAKS: Final = """
+SELECT small.*
+FROM reconciliation.small_breaks AS small
+WHERE $partner IN ('', small.partner, small.partner_name)
+ORDER BY abs(small.difference) / small.materiality DESC, small.currency, small.partner
 """
 # Differences that are no breaks. NULL: there is none in a partner's month; what cancels is 0.
 COVERED: Final = """
@@ -89,11 +100,15 @@ class BreakFilter(NamedTuple):
 class BreakList(NamedTuple):
     """Breaks, and what tolerance and rounding cover in the months of a choice, by currency.
 
-    `doubts` say why nobody can say that there are no other breaks; `notes` are of less weight.
+    `materiality` has the amount of each currency from which on a break is high. `small_breaks` are
+    sums of smaller ones that reach it, by partner and currency. `doubts` say why nobody can say
+    that there are no other breaks; `notes` are of less weight.
     """
 
     breaks: pa.Table
     covered: list[Row]
+    materiality: list[Row]
+    small_breaks: list[Row]
     doubts: list[Doubt]
     notes: list[Doubt]
 
@@ -137,7 +152,7 @@ def read_breaks(session: Stores, chosen: BreakFilter, *, with_resolved: bool = F
     """
     bound = chosen._asdict()
     with open_reconciled(session, "breaks", bound) as (_version, db):
-        return db.execute(BREAKS, bound | {"resolved": with_resolved}).to_arrow_table()
+        return _read_breaks(db, bound, with_resolved=with_resolved)
 
 
 def list_breaks(session: Stores, chosen: BreakFilter) -> BreakList:
@@ -145,18 +160,26 @@ def list_breaks(session: Stores, chosen: BreakFilter) -> BreakList:
     bound = chosen._asdict()
     with open_reconciled(session, "breaks", bound) as (_version, db):
         return BreakList(
-            breaks=db.execute(BREAKS, bound | {"resolved": False}).to_arrow_table(),
-            covered=_read_covered(db, chosen),
+            breaks=_read_breaks(db, bound, with_resolved=False),
+            covered=_read_beside(db, COVERED, {"partner": chosen.partner, "month": chosen.month}),
+            materiality=_read_beside(db, MATERIALITY, {}),
+            small_breaks=_read_beside(db, SMALL_BREAKS, {"partner": chosen.partner}),
             doubts=[*read_age(session), *unread.read_doubts(db)],
             notes=unread.notes_of(unread.read_not_evaluated(db)),
         )
 
 
-def _read_covered(db: duckdb.DuckDBPyConnection, chosen: BreakFilter) -> list[Row]:
-    """Return what tolerance and rounding cover; nothing where the months are not evaluated."""
-    bound = {"partner": chosen.partner, "month": chosen.month}
+def _read_breaks(
+    db: duckdb.DuckDBPyConnection, bound: dict[str, str], *, with_resolved: bool
+) -> pa.Table:
+    create_break_order(db)
+    return db.execute(BREAKS, bound | {"resolved": with_resolved}).to_arrow_table()
+
+
+def _read_beside(db: duckdb.DuckDBPyConnection, query: str, bound: dict[str, str]) -> list[Row]:
+    """Return what books say beside their breaks; nothing where it is not evaluated."""
     with suppress(duckdb.CatalogException, duckdb.BinderException):  # of an earlier release
-        return fetch_rows(db, COVERED, bound)
+        return fetch_rows(db, query, bound)
     return []
 
 

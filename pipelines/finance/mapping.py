@@ -15,6 +15,7 @@ from pydantic import Field, TypeAdapter, model_validator
 
 from pipelines.config import values
 from pipelines.core.errors import ConfigurationError
+from pipelines.finance.currencies import read_code
 
 # As the service sends it: period.start, lines[].usageId
 FIELD_PATH = r"^[^.\[\]]+(\[\])?(\.[^.\[\]]+(\[\])?)*$"
@@ -22,6 +23,7 @@ Role = Annotated[str, Field(pattern=FIELD_PATH)] | None
 Unit = Literal["major", "minor"]
 # An amount that tables hold exactly, and that can be compared with any other.
 Limit = Annotated[Decimal, Field(ge=0, max_digits=18, decimal_places=4)]
+Materiality = Annotated[Decimal, Field(gt=0, max_digits=18, decimal_places=4)]
 REMEDY = "Run `partner-sync mapping propose`, then `partner-sync mapping accept`."
 # Of a bill without a status, as a value of other_statuses.
 NO_STATUS = "no status"
@@ -200,6 +202,8 @@ class Mapping(values.Table):
     billing: BillingRoles = BillingRoles()
     tolerance: Tolerance = Tolerance()
     accounts: Accounts | None = None
+    materiality: dict[str, Materiality] = Field(default_factory=dict)
+    """amount from which on a break is high, by currency; medium from a tenth"""
     accepted_fees: dict[str, AcceptedFee] = Field(default_factory=dict)
     """lines of bills that name no usage, and are right, by their kind"""
 
@@ -209,6 +213,10 @@ class Mapping(values.Table):
         if len(of_the_rest) > 1:
             raise ValueError(f"only one of accepted_fees may have no field: {of_the_rest[1]}")
         return self
+
+    def material_amounts(self) -> dict[str | None, Decimal]:
+        """Return the materiality of each currency by its code."""
+        return {read_code(code): amount for code, amount in self.materiality.items()}
 
     def fee_roles(self) -> dict[str, str]:
         """Return the kind of accepted fees whose field has each role: `billing.line_fee_0`.

@@ -10,8 +10,9 @@ from typing import Any, Final
 from pipelines.config.values import Table
 from pipelines.core.errors import ConfigurationError
 from pipelines.core.files import write_durably
-from pipelines.core.text import printable
+from pipelines.core.text import counted, printable
 from pipelines.finance.mapping import Mapping, read_mapping
+from pipelines.finance.materiality import amount_text, propose_materiality
 from pipelines.finance.reconcile.propose import propose_roles
 from pipelines.finance.reconcile.roles import read_columns
 from pipelines.versions.configuration import accept_configuration
@@ -19,7 +20,8 @@ from pipelines.versions.stores import Stores
 from pipelines.warehouse.duckdb_file import Row
 
 LONGEST_COMMENT: Final = 1_000
-WITHOUT_FIELD: Final = ("partners.", "usage.amount_unit", "billing.amount_unit")
+MATERIALITY: Final = "materiality."
+WITHOUT_FIELD: Final = ("partners.", "usage.amount_unit", "billing.amount_unit", MATERIALITY)
 # Lists of values that may well be empty.
 OTHER_VALUES: Final = ("billing.other_statuses", "billing.other_kinds")
 HEAD: Final = """\
@@ -38,6 +40,8 @@ def propose(session: Stores) -> list[Row]:
     with session.warehouse.open() as db:
         columns = read_columns(db)
         proposals = propose_roles(db, mapping.partners)
+        found = [{"role": role, "field": proposal.field} for role, proposal in proposals.items()]
+        amounts = propose_materiality(db, _merged(mapping, found))
     rows = []
     for role, (field, evidence) in proposals.items():
         value = _value(current, role)
@@ -56,7 +60,25 @@ def propose(session: Stores) -> list[Row]:
                 "problem": problem,
             }
         )
+    rows += _amount_rows(mapping, amounts)
     return rows
+
+
+def _amount_rows(mapping: Mapping, amounts: list[Row]) -> Iterator[Row]:
+    """Yield what is proposed as materiality of each currency."""
+    for row in amounts:
+        code = row["currency"]
+        current = mapping.material_amounts().get(code)
+        yield {
+            "role": f"{MATERIALITY}{code}",
+            "field": amount_text(row["amount"]),
+            "evidence": (
+                f"A thousandth of {amount_text(row['median'])}, the median of "
+                f"{counted(row['months'], 'complete month')} with bills."
+            ),
+            "current_mapping": None if current is None else amount_text(current),
+            "problem": "",
+        }
 
 
 def accept(session: Stores, *, replace: bool = False) -> str:
@@ -78,20 +100,24 @@ def accept(session: Stores, *, replace: bool = False) -> str:
     write_durably(file, _rendered(mapping, version, rows).encode())
     accept_configuration(session, "mapping accept")
     unknown = []
-    for row in rows:
+    roles = [row for row in rows if not row["role"].startswith(MATERIALITY)]
+    for row in roles:
         role = row["role"]
         if role not in OTHER_VALUES and _value(mapping, role) in {None, ()}:
             unknown.append(role)
     without = f" Without a field: {', '.join(unknown)}." if unknown else ""
-    return f"Wrote {file}, {len(rows) - len(unknown)} of {len(rows)} roles.{without}"
+    return f"Wrote {file}, {len(roles) - len(unknown)} of {len(roles)} roles.{without}"
 
 
 def _merged(mapping: Mapping, rows: list[Row]) -> Mapping:
-    """Return a mapping with what is proposed; the rest of it stays."""
+    """Return a mapping with what is proposed; the rest of it stays, also a materiality."""
     tables = mapping.model_dump()
     for row in rows:
         side, _, name = row["role"].partition(".")
-        if row["field"] is not None:
+        if row["role"].startswith(MATERIALITY):
+            if row["current_mapping"] is None:
+                tables[side][name] = row["field"]
+        elif row["field"] is not None:
             tables[side][name] = row["field"]
     return Mapping.model_validate(tables)
 
@@ -118,12 +144,14 @@ def _another_mapping(file: Path, rows: list[Row]) -> ConfigurationError:
     for row in rows:
         before = row["current_mapping"]
         proposed = row["field"]
-        if proposed is not None and proposed != before:
+        is_kept = row["role"].startswith(MATERIALITY) and before is not None
+        if proposed is not None and proposed != before and not is_kept:
             changes.append(f"{row['role']}: {_shown(before)} -> {_shown(proposed)}")
     return ConfigurationError(
         f"{file} differs from the proposal and was not changed. {'; '.join(changes)}.",
         "Run `partner-sync mapping accept --replace` to use the proposal. Time zone, grace "
-        "days, tolerance, and roles for which nothing is proposed stay.",
+        "days, tolerance, accepted fees, materiality, and roles for which nothing is proposed "
+        "stay.",
     )
 
 
@@ -161,7 +189,7 @@ def _rendered(mapping: Mapping, version: int, rows: list[Row]) -> str:
             lines += [f"# {type(value).__doc__}", f"[{name}]"]
             lines += _fields(name, value, evidence)
         elif isinstance(value, dict):
-            lines += _named_tables(mapping, name, value)
+            lines += _named_tables(mapping, name, value, evidence)
         else:
             lines += _entry(mapping, name)
     lines.append("")
@@ -177,13 +205,23 @@ def _fields(name: str, table: Table, evidence: dict[str, str]) -> Iterator[str]:
     yield from _tables(name, tables)
 
 
-def _named_tables(mapping: Mapping, name: str, tables: dict[str, Table]) -> Iterator[str]:
-    """Yield tables that a person named, such as each kind of accepted fees."""
+def _named_tables(
+    mapping: Mapping, name: str, entries: dict[str, Any], evidence: dict[str, str]
+) -> Iterator[str]:
+    """Yield what a person named: tables, such as each kind of accepted fees, or values."""
     yield f"# {type(mapping).model_fields[name].description}"
-    for key, table in tables.items():
-        yield f"[{name}.{_text(key)}]"
-        for term, _value_of_term in table:
-            yield from _entry(table, term)
+    has_tables = any(isinstance(value, Table) for value in entries.values())
+    if entries and not has_tables:
+        yield f"[{name}]"
+    for key, value in entries.items():
+        if isinstance(value, Table):
+            yield f"[{name}.{_text(key)}]"
+            for term, _value_of_term in value:
+                yield from _entry(value, term)
+        else:
+            text = evidence.get(f"{name}.{key}", "")
+            yield from [f"# {printable(text, LONGEST_COMMENT)}"] if text else []
+            yield f"{_text(key)} = {_text(value)}"
 
 
 def _tables(name: str, tables: dict[str, dict[str, Table]]) -> Iterator[str]:

@@ -1,11 +1,18 @@
 """Books with breaks in two currencies, of partners with names that a terminal must not get."""
 
-from tests.reconcile.books import FIRST, bill, line, publish, used
+from tests.reconcile.books import FIRST, MAPPING, bill, line, publish, used
 from tests.versions.homes import DAY, Record, Stores, home_of
 
 EVIL = "Evil\x1b[2J\u202e Ltd"
 ESCAPED = r"Evil\x1b[2J\u202e Ltd"
 MANY_DIGITS = "12345678901234567890.123456"
+ACCEPTING = f"""{MAPPING}
+[materiality]
+EUR = 5
+JPY = 100
+[accepted_fees.small.up_to]
+EUR = 10
+"""
 BREAKS = ["long", "w", "y", "first|2026-09-01|EUR|missing on the bill", "u"]
 """Subjects, most severe first; the one that is not on a bill is uncertain."""
 USAGE = [
@@ -33,8 +40,8 @@ def publish_books(stores: Stores) -> None:
     known: list[Record] = [
         {"id": key, "name": name, "externalId": key} for key, name in names.items()
     ]
-    publish(stores, partners=known, usage=USAGE)
-    publish(stores, complete=False, billing=BILLS)
+    publish(stores, mapping=ACCEPTING, partners=known, usage=USAGE)
+    publish(stores, mapping=ACCEPTING, complete=False, billing=BILLS)
     stores.clock.now += DAY
 
 

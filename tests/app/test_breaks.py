@@ -21,7 +21,7 @@ from pipelines.finance.breaks import (
 )
 from pipelines.metadata.decisions import break_decisions
 from pipelines.warehouse.duckdb_file import Row
-from tests.app.conftest import BILLS, BREAKS, ESCAPED, EVIL
+from tests.app.conftest import ACCEPTING, BILLS, BREAKS, ESCAPED, EVIL
 from tests.cli.conftest import Cli
 from tests.reconcile.books import bill, line, publish
 from tests.versions.homes import Reading, Stores, read
@@ -87,7 +87,7 @@ def test_breaks_are_assigned_resolved_and_reopened(books: Stores, tmp_path: Path
     break_id = next(each["break_id"] for each in listed(books) if each["subject"] == W)
     assert take(books, BreakDecision("assign", "knows them", "bob"), partner="jp") == 2
     assert take(books, partner="jp", break_id=break_id) == 1
-    publish(books, billing=[*BILLS, bill("d", line("x"))])
+    publish(books, mapping=ACCEPTING, billing=[*BILLS, bill("d", line("x"))])
     assert subjects(books, state="assigned") == [LONG]
     assert subjects(books) == [LONG, "x", Y, U]
     (gone,) = listed(books, rule="not_billed", state="resolved")
@@ -225,6 +225,8 @@ def test_commands_show_breaks_and_build_after_decisions(books: Stores, tmp_path:
     assert "EUR: 12345678901234567889.633456 in 2 breaks" in text
     assert "JPY: 200.000000 in 1 break" in text
     assert "Totals do not include uncertain breaks." in text
+    assert "High from EUR 5, JPY 100; medium from a tenth." in text
+    assert "Proposed from what was billed" not in text
     assert "No breaks match state=assigned." in cli("breaks", "--state", "assigned").stdout
     found = cli.json("breaks", "--rule", "not_billed")
     assert ([each["subject"] for each in found["breaks"]], found["totals"]) == ([MISSING], [])

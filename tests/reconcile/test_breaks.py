@@ -113,17 +113,6 @@ def test_a_list_is_not_old_as_those_of_another_connection_are_newer(stores: Stor
 
 
 @pytest.mark.long
-def test_severity_is_relative_to_what_was_billed_and_rises_with_age(stores: Stores) -> None:
-    assert breaks(stores, "severity") == [("low",)]
-    for amount, severity in (("5.06", "medium"), ("5.60", "high"), ("5.01", "low")):
-        bill_at(stores, amount)
-        assert breaks(stores, "severity") == [(severity,)], amount
-    stores.clock.now += timedelta(days=10)
-    bill_at(stores, "5.01")
-    assert breaks(stores, "age_days > 7, severity") == [(True, "medium")]
-
-
-@pytest.mark.long
 def test_without_a_mapping_the_rows_are_published_all_the_same(stores: Stores) -> None:
     file = stores.home.mapping_file
     for mapping, reason in (

@@ -116,12 +116,14 @@ CREATE OR REPLACE TEMP TABLE tolerances (
 CREATE OR REPLACE TEMP TABLE accepted_fees (
     kind VARCHAR, has_field BOOLEAN, currency VARCHAR, up_to DECIMAL(38, 18)
 );
+CREATE TABLE reconciliation.accepted_materiality (currency VARCHAR, amount DECIMAL(28, 4));
 CREATE TABLE reconciliation.decisions (
     number BIGINT, break_id VARCHAR, kind VARCHAR, person VARCHAR, decided_at TIMESTAMPTZ,
     owner VARCHAR, reason VARCHAR, difference {amount}, rows BIGINT
 );
 """
 INSERT_TOLERANCE: Final = "INSERT INTO tolerances VALUES ($1, $2, $3, $4, $5)"
+INSERT_MATERIALITY: Final = "INSERT INTO reconciliation.accepted_materiality VALUES ($1, $2)"
 INSERT_FEE: Final = "INSERT INTO accepted_fees VALUES ($1, $2, $3, $4)"
 CREATE_FIELDS: Final = "CREATE OR REPLACE TEMP TABLE role_fields (role VARCHAR, field VARCHAR)"
 INSERT_FIELD: Final = "INSERT INTO role_fields VALUES ($1, $2)"
@@ -197,6 +199,8 @@ def create_tables(
     db.execute(CREATE_TABLES.format(**types, currencies=units))
     for terms in _tolerances(mapping):
         db.execute(INSERT_TOLERANCE, terms)
+    for material in mapping.material_amounts().items():
+        db.execute(INSERT_MATERIALITY, material)
     for fee in _accepted_fees(mapping):
         db.execute(INSERT_FEE, fee)
     db.execute(CREATE_FIELDS)

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from pipelines.finance.doubt import Doubt
 from pipelines.finance.mapping import REMEDY
+from pipelines.finance.materiality import create_break_order
 from pipelines.finance.reconcile.statements import read_notes
 from pipelines.finance.unread import doubts_of, notes_of, read_not_evaluated, read_unread
 from pipelines.warehouse.duckdb_file import Row, fetch_rows
@@ -26,7 +27,7 @@ QUERIES: Final = (
     "last_close", "changed_closes", "newest_usage", "covered", "news", "open_by_rule",
     "unseen_values", "unknown_currencies", "read_otherwise", "signed_months",
     "changed_months", "flux",
-    "receivables", "overdue",
+    "receivables", "overdue", "materiality", "small_breaks",
 )  # fmt: skip
 """Each becomes a temporary table. A query reads those that `needs` in its first lines names."""
 # Of each partner's month, what the books before had.
@@ -81,6 +82,8 @@ def read_figures(
     rules = {row["rule"]: row for row in _evaluate(db, "rules")}
     problem = _find_problem(rules)
     tables: dict[str, list[Row]] = {name: [] for name in QUERIES}
+    with suppress(duckdb.CatalogException):  # nothing is evaluated
+        create_break_order(db)
     for name in in_order(WITHOUT_AMOUNTS if problem else queries):
         tables[name] = _evaluate(db, name)
     not_evaluated = []

@@ -1,6 +1,7 @@
 -- needs: doubts
--- What is known of each break, whatever people decide about it, and however old it is now: age is in
--- view `breaks`, so that books of connections that did not change need not be made again.
+-- What is known of each break, whatever people decide about it, however old it is now, and whatever
+-- other connections bill: age and severity are in view `breaks`, so that books of connections that
+-- did not change need not be made again. `at_stake` is the amount by which a break is judged.
 WITH found AS (
     SELECT
         found.break_id, found.rule, found.connection, found.subject,
@@ -40,20 +41,10 @@ WITH found AS (
     FROM temp.memory_breaks AS before
     LEFT JOIN reconciliation.rules AS rules USING (rule)
     ANTI JOIN found USING (break_id)
-), billed AS (
-    SELECT
-        bills.connection, bills.partner, bills.month, bills.currency, sum(bills.amount) AS amount
-    FROM temp.bills AS bills
-    WHERE bills.apart IS NULL
-    GROUP BY ALL
 ), judged AS (
     SELECT
         known.*, abs(if(known.rule = 'disappeared', coalesce(known.used_amount,
             known.billed_amount), known.difference)) AS at_stake,
-        CASE WHEN at_stake IS NULL THEN 2
-             WHEN at_stake * 10 >= coalesce(abs(billed.amount), 0) THEN 3
-             WHEN at_stake * 100 >= abs(billed.amount) THEN 2
-             ELSE 1 END AS level,
         -- The list of which a row that is absent may only not have been seen.
         CASE WHEN rules.rests_on <> 'the side that has less' THEN rules.rests_on
              WHEN rules.rests_on IS NULL THEN NULL
@@ -64,7 +55,6 @@ WITH found AS (
              END AS stream
     FROM known
     LEFT JOIN reconciliation.rules AS rules USING (rule)
-    LEFT JOIN billed USING (connection, partner, month, currency)
 ), explained AS (
     SELECT DISTINCT judged.break_id
     FROM judged
@@ -88,7 +78,7 @@ WITH found AS (
     WHERE lists.is_compared AND lists.ended_at IS NOT NULL
 )
 SELECT
-    judged.break_id, judged.rule, judged.level, judged.connection, judged.partner, partners.name AS partner_name, judged.month,
+    judged.break_id, judged.rule, judged.at_stake, judged.connection, judged.partner, partners.name AS partner_name, judged.month,
     judged.currency, judged.subject, judged.cause, judged.used_amount, judged.billed_amount,
     judged.difference, judged.rows, judged.first_seen, judged.last_seen, judged.gone_at,
     judged.returned_at,

@@ -69,11 +69,15 @@ SELECT
     breaks.break_id, breaks.severity, breaks.rule,
     coalesce(breaks.partner_name, breaks.partner, 'no partner') AS partner, breaks.month,
     breaks.currency, breaks.cause,
-    breaks.used_amount AS used, breaks.billed_amount AS billed, breaks.difference, breaks.rows,
-    breaks.first_seen, breaks.age_days, breaks.state, breaks.owner, breaks.uncertain,
+    breaks.used_amount AS used, breaks.billed_amount AS billed, breaks.difference,
+    breaks.materiality, breaks.rows, breaks.first_seen, breaks.age_days, breaks.state, breaks.owner, breaks.uncertain,
     breaks.connection, breaks.partner AS partner_id
 FROM reconciliation.breaks AS breaks
-WHERE breaks.state <> 'resolved';
+WHERE breaks.state <> 'resolved'
+ORDER BY
+    list_position(['high', 'medium', 'low'], breaks.severity),
+    breaks.at_stake IS NULL, breaks.at_stake / breaks.materiality DESC NULLS FIRST,
+    breaks.at_stake DESC, breaks.break_id;
 
 CREATE OR REPLACE VIEW finance.partners AS
 SELECT

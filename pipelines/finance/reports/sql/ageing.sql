@@ -1,4 +1,4 @@
--- Open breaks of each currency by the days since they were found.
+-- Open breaks of each currency by the days since the end of their month.
 -- needs: currencies
 SELECT
     ageing.currency, ageing.days, sum(ageing.breaks)::BIGINT AS breaks,
