@@ -9,7 +9,11 @@ from pipelines.cli import program
 from pipelines.cli.terminal import line, open_home, show, show_table, shown
 from pipelines.core.errors import ExitCode
 
-ROWS = ("part", "id", "amount", "from_raw", "file", "page", "row")
+Close = Annotated[
+    str, Option("--close", help="Copy of a closed month, such as 2026-09. Default: the books.")
+]
+MAPPED = ("number", "quantity", "price", "date")  # shown where a row has them
+ROWS = ("part", "partner", "id", *MAPPED, "amount", "from_raw", "file", "page", "row")
 SUMS = ("part", "connection", "partner", "currency", "published", "from_raw", "same")
 REQUEST = ("offset", "limit", "sent_at", "received_at", "status", "request_id")
 
@@ -34,10 +38,11 @@ def record(
 def trace_break(
     break_id: Annotated[str, Argument(help="Identifier of the break.")],
     *,
+    close: Close = "",
     _json: program.Json = False,
 ) -> int:
     """Show the records of a break, and recalculate its amounts from what the service sent."""
-    return _show_figure(finance.trace_figure.trace_break(open_home(), break_id))
+    return _show_figure(finance.trace_figure.trace_break(open_home(), break_id, close))
 
 
 @program.trace.command()
@@ -46,22 +51,27 @@ def month(
     month: Annotated[str, Argument(help="Month, such as 2026-09.")],
     *,
     currency: Annotated[str, Option(help="Currency, such as EUR. Default: all.")] = "",
+    close: Close = "",
     _json: program.Json = False,
 ) -> int:
     """Show the records of a partner's month, and recalculate it from what the service sent."""
-    return _show_figure(finance.trace_figure.trace_month(open_home(), partner, month, currency))
+    session = open_home()
+    found = finance.trace_figure.trace_month(session, partner, month, currency, close)
+    return _show_figure(found)
 
 
 def _show_figure(traced: dict[str, Any]) -> int:
     """Print rows and sums; return the exit code."""
     show((), json_value=traced)
-    _show_with_problems(traced["rows"], ROWS)
+    rows = traced["rows"]
+    is_empty = {name for name in MAPPED if all(row.get(name) is None for row in rows)}
+    _show_with_problems(rows, tuple(name for name in ROWS if name not in is_empty))
     _show_with_problems(traced["sums"], SUMS)
     if not traced["same"]:
         text = "A sum differs from the records of the service, or cannot be compared."
         line(text, traced["problem"], style="red")
         return ExitCode.NEEDS_ATTENTION
-    line(f"Version {traced['version']} has the same sums as the records of the service.")
+    line(f"{traced['source']} has the same sums as the records of the service.")
     return ExitCode.DONE
 
 

@@ -1,4 +1,7 @@
-"""Adds figures of the published version up again, from the records that the service sent."""
+"""Adds figures up again, from the records that the service sent.
+
+Not here: where the figures are, in the published books or in the copy of a month (trace_source).
+"""
 
 from collections import defaultdict
 from dataclasses import dataclass
@@ -6,76 +9,21 @@ from decimal import Decimal, localcontext
 from itertools import groupby
 from typing import Any, Final
 
-import duckdb
-
 from pipelines.archive.archive import scan_file
 from pipelines.archive.records import ERASED_RECORD
 from pipelines.core.errors import ArchiveDamaged, ConfigurationError
 from pipelines.core.parse import parse_number
 from pipelines.core.text import printable
-from pipelines.finance.books import why_outdated
 from pipelines.finance.currencies import digits_of, lower_trimmed
-from pipelines.finance.mapping import REMEDY, Mapping, read_mapping
-from pipelines.finance.reconcile.roles import find_roles
+from pipelines.finance.mapping import Mapping
 from pipelines.finance.reconcile.spelled import round_number
-from pipelines.finance.reconciled import create_rows, open_reconciled
+from pipelines.finance.trace_source import BREAK, MONTH, TraceSource, open_source
 from pipelines.load.records import EXACT, Number, UnusableRecord, read_record
 from pipelines.versions.raw_records import PageRow, ScanName, raw_records
 from pipelines.versions.stores import Stores
 from pipelines.warehouse.duckdb_file import Row, fetch_rows
-from pipelines.warehouse.version_files import Version
 
-# Each figure with its rows; one without rows has a row without `scan_id`.
-BREAK: Final = """
-SELECT
-    figures.*, rows.side AS stream, rows.id, rows.amount, rows._scan_id AS scan_id,
-    rows._page AS page, rows._row AS row
-FROM (
-    SELECT
-        unnest(['used', 'billed']) AS part, breaks.connection, breaks.partner, breaks.currency,
-        unnest([breaks.used_amount, breaks.billed_amount]) AS published
-    FROM reconciliation.breaks AS breaks
-    WHERE breaks.break_id = $break_id
-) AS figures
-LEFT JOIN reconciliation.break_rows AS rows ON rows.break_id = $break_id
-    AND figures.part = if(rows.side = 'usage', 'used', 'billed')
-ORDER BY figures.part DESC, rows.id
-"""
-MONTH: Final = """
-WITH figures AS (
-    SELECT
-        unnest(['used', 'billed', 'credited', 'not counted']) AS part, summary.connection,
-        summary.partner, summary.currency, summary.month,
-        unnest([summary.used_amount, summary.billed_amount, summary.credited_amount,
-            summary.not_counted_amount]) AS published
-    FROM reconciliation.summary AS summary
-    WHERE $partner IN (summary.partner, summary.partner_name)
-        AND strftime(summary.month, '%Y-%m') = $month AND $currency IN ('', summary.currency)
-), rows AS (
-    SELECT 'used' AS part, 'usage' AS stream, used.* FROM temp.used AS used
-    UNION ALL BY NAME
-    SELECT
-        CASE WHEN billed.apart IS NULL THEN 'billed'
-             WHEN billed.apart = 'credit note' THEN 'credited' ELSE 'not counted' END AS part,
-        'billing' AS stream, billed.*
-    FROM temp.billed AS billed
-)
-SELECT
-    figures.* EXCLUDE (month), rows.stream, rows.id, rows.amount, rows._scan_id AS scan_id,
-    rows._page AS page, rows._row AS row
-FROM figures
-LEFT JOIN rows
-    ON rows.part = figures.part AND rows.connection = figures.connection
-    AND rows.partner = figures.partner AND rows.month = figures.month
-    AND rows.currency IS NOT DISTINCT FROM figures.currency
-ORDER BY figures.connection, figures.partner, figures.currency,
-    list_position(['used', 'billed', 'credited', 'not counted'], figures.part), rows.id
-"""
 FIGURE: Final = ("part", "connection", "partner", "currency", "published")
-OUTDATED: Final = (
-    "The mapping, or the data, is newer than these books. Run `partner-sync reconcile`, then trace "
-    "again."
-)
 NOT_ADDED: Final = (
     "The rows of the version do not add up to the published figure. If records were erased, the "
     "figure still contains them."
@@ -142,48 +90,48 @@ class RawAmounts:
         return lower_trimmed(str(self._at(record, "billing.kind"))) in kinds
 
 
-def trace_break(session: Stores, break_id: str) -> Row:
-    """Add the amounts of a break up again. Raises as `trace_month`."""
+def trace_break(session: Stores, break_id: str, close: str = "") -> Row:
+    """Add the amounts of a break up again, as `trace_month`, and raising what it raises.
+
+    Its rows also have invoice number, quantity, price and date, where they are mapped.
+    """
     bound = {"break_id": break_id}
-    with open_reconciled(session, "breaks", bound) as (version, db):
-        rows = fetch_rows(db, BREAK, bound)
+    with open_source(session, "breaks", bound, close) as source:
+        rows = fetch_rows(source.db, BREAK, bound)
         if not any(row["scan_id"] for row in rows):
             raise ConfigurationError(
-                f"Version {version.number} has no record of break {break_id}: it no longer "
-                "exists, or its rule was not evaluated."
+                f"{source.name} has no record of break {break_id}: it no longer exists, or its "
+                "rule was not evaluated."
             )
-        return _traced(session, version, _raw_amounts(session, db), rows)
+        return _traced(session, source, rows)
 
 
-def trace_month(session: Stores, partner: str, month: str, currency: str = "") -> Row:
+def trace_month(
+    session: Stores, partner: str, month: str, currency: str = "", close: str = ""
+) -> Row:
     """Add the figures of a partner (identifier or name) in a month (2026-09) up again.
 
-    Returns the rows of each figure with the amounts in their raw records, and both sums. Raises
-    ConfigurationError for what is unknown or not mapped, PartnerSyncError.
+    `close` names the copy of a closed month, such as 2026-09 or 2026-09/002, which knows partners
+    by identifier alone; empty: the published books. Returns the rows of each figure with the
+    amounts in their raw records, and both sums. Raises ConfigurationError for what is unknown or
+    not mapped, PartnerSyncError.
     """
     bound = {"partner": partner, "month": month, "currency": currency}
-    with open_reconciled(session, "summary", bound) as (version, db):
-        create_rows(db)
-        rows = fetch_rows(db, MONTH, bound)
+    with open_source(session, "summary", bound, close) as source:
+        rows = fetch_rows(source.db, MONTH, bound)
         if not rows:
             in_currency = f" in {currency}" if currency else ""
+            as_of = source.name[:1].lower() + source.name[1:]
             raise ConfigurationError(
                 f"{printable(partner)} has neither usage nor bills in {month}{in_currency}, as of "
-                f"version {version.number}."
+                f"{as_of}."
             )
-        return _traced(session, version, _raw_amounts(session, db), rows)
+        return _traced(session, source, rows)
 
 
-def _raw_amounts(session: Stores, db: duckdb.DuckDBPyConnection) -> RawAmounts:
-    mapping = read_mapping(session.home.mapping_file)
-    if mapping is None:
-        raise ConfigurationError("The mapping is empty: no amount can be read.", REMEDY)
-    columns, _unknown = find_roles(db, mapping)
-    return RawAmounts({role: column.path for role, column in columns.items()}, mapping)
-
-
-def _traced(session: Stores, version: Version, amounts: RawAmounts, figure_rows: list[Row]) -> Row:
+def _traced(session: Stores, source: TraceSource, figure_rows: list[Row]) -> Row:
     """Return the rows with their raw amounts, and each figure with the sum of these."""
+    amounts = RawAmounts(source.paths, source.mapping)
     rows = [row for row in figure_rows if row["scan_id"]]
     scans = defaultdict[ScanName, list[Row]](list)
     for row in rows:
@@ -196,13 +144,13 @@ def _traced(session: Stores, version: Version, amounts: RawAmounts, figure_rows:
     for row in rows:
         del row["published"]
     is_same = all(figure["same"] for figure in sums)
-    is_old = not is_same and bool(why_outdated(session))
     return {
-        "version": version.number,
+        "source": source.name,
+        "version": source.version,
         "rows": rows,
         "sums": sums,
         "same": is_same,
-        "problem": OUTDATED if is_old else "",
+        "problem": "" if is_same else source.remedy,
     }
 
 

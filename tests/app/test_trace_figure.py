@@ -1,6 +1,8 @@
 """Each figure is added up again from what the service sent, or the trace says why it is not."""
 
+import os
 from collections.abc import Callable
+from datetime import date
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -11,8 +13,11 @@ from pipelines.archive.scan_file import SealedScan
 from pipelines.core.errors import ConfigurationError, PartnerSyncError
 from pipelines.core.files import write_durably
 from pipelines.finance.breaks import BreakFilter, read_breaks
+from pipelines.finance.closing.write import Basis, write_copy
 from pipelines.finance.mapping import BillingRoles, Mapping
+from pipelines.finance.reconciled import create_rows, open_books
 from pipelines.finance.trace_figure import RawAmounts, trace_break, trace_month
+from pipelines.metadata.tables import Close
 from pipelines.versions.prune import prune
 from tests.app.conftest import ESCAPED, EVIL, MANY_DIGITS, USAGE
 from tests.cli.conftest import Cli
@@ -64,6 +69,50 @@ def test_a_bill_without_a_total_is_proven(books: Stores) -> None:
     unpriced = bill("none", line("v", "2.00"), month="2026-10-01", total=None)
     publish(books, complete=False, billing=[unpriced])
     assert trace_month(books, FIRST, "2026-10")["same"]
+
+
+def test_a_signed_figure_is_traced_in_its_copy(books: Stores) -> None:
+    """Although the records have changed since; what the copy does not have is an error."""
+    before = traced(books)
+    found = [
+        each for each in read_breaks(books, BreakFilter()).to_pylist() if each["partner"] == FIRST
+    ]
+    broken = found[0]["break_id"]
+    folder = books.home.closes / "2026-09" / "001"
+    sign(books, folder)
+    publish(books, complete=False, usage=[used("u", "6.00")])
+    assert traced(books)["sums"] != before["sums"]
+    for close in ("2026-09", "2026-09/001"):
+        signed = trace_month(books, FIRST, MONTH, close=close)
+        assert signed["source"] == "The copy 2026-09/001 of version 2"
+        assert (signed["sums"], signed["same"]) == (before["sums"], True)
+    row = trace_break(books, broken, "2026-09")["rows"][0]
+    assert (row["partner"], str(row["date"])[:7]) == (FIRST, "2026-09")
+    assert {"number", "quantity", "price"} <= row.keys()
+    for wrong in ("2026-10", "2026-09/002", "x"):
+        with pytest.raises(ConfigurationError, match=f"closed as {wrong}. Copies: 2026-09/001"):
+            trace_month(books, FIRST, MONTH, close=wrong)
+
+
+def sign(stores: Stores, folder: Path) -> None:
+    """Write the copy of September and record it, whatever is missing in these books."""
+    with open_books(stores) as (version, db):
+        create_rows(db)
+        close = Close(
+            month=date(2026, 9, 1),
+            number=1,
+            version=version.number,
+            note="",
+            preparer="ann",
+            reviewer="bob",
+            closed_at=stores.clock.utc_now(),
+            manifest_sha256="",
+        )
+        mapping = stores.home.mapping_file.read_bytes()
+        basis = Basis(mapping, None, [], "", None, None, os.getuid())
+        close.manifest_sha256 = write_copy(db, close, folder, basis, stores.warehouse.store)
+    with stores.metadata.transaction() as session:
+        session.add(close)
 
 
 def test_every_break_is_proven(books: Stores) -> None:
