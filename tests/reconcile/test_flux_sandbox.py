@@ -2,6 +2,7 @@
 
 import json
 from datetime import UTC, datetime
+from decimal import Decimal
 from itertools import pairwise
 from typing import Any
 
@@ -53,13 +54,19 @@ def rows_of(lists: Lists, items: dict[str, str]) -> Sides:
     billing = []
     for bill in lists["billing"]:
         if bill["status"] in COUNTED | {"credit_note"}:
-            for line in bill["lines"]:
-                row = row_of(bill, bill["billingId"], line, items[line["usageId"]])
-                billing.append(row)
+            for line in [*bill["lines"], *rest_of(bill)]:
+                item = items.get(line["usageId"])  # a fee names no usage
+                billing.append(row_of(bill, bill["billingId"], line, item))
     return {"usage": usage, "billing": billing}
 
 
-def row_of(record: dict[str, Any], row_id: str, measured: dict[str, Any], item: str) -> Row:
+def rest_of(bill: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return what the total of a bill is more than its lines, as a line."""
+    rest = Decimal(bill["total"]) - sum(Decimal(line["amount"]) for line in bill["lines"])
+    return [{"usageId": None, "quantity": None, "amount": rest}] if rest else []
+
+
+def row_of(record: dict[str, Any], row_id: str, measured: dict[str, Any], item: str | None) -> Row:
     return Row(
         id=row_id,
         amount=str(measured["amount"]),
