@@ -40,6 +40,7 @@ from pipelines.rate_limit.rows import (
     Slot,
     Transaction,
 )
+from pipelines.rate_limit.shared_clock import SharedClock
 
 __all__ = ["LimitOptions", "RateLimiter", "Slot", "end_pause"]
 
@@ -73,6 +74,7 @@ class RateLimiter:
         self._options = options or LimitOptions()
         self._owner = metadata.this_process()
         self._clock_name = metadata.clock_name
+        self._shared = SharedClock(metadata, clock)
         self._pause = pause_of(actor)
         # Fair, so that a process has one place in the queue of all processes.
         self._turn = asyncio.Lock()
@@ -216,7 +218,6 @@ class RateLimiter:
         with self._transaction() as transaction:
             state = transaction.state
             now = transaction.now
-            offset = now - self._clock.monotonic()
             moment = state.blocked_until if slot is None else self._queue(transaction, slot)
         if state.blocked_until - now > actor_state.LONGEST_WAIT:
             until = datetime.fromtimestamp(self._clock.time() + state.blocked_until - now, UTC)
@@ -225,7 +226,7 @@ class RateLimiter:
                 f"before {until:%Y-%m-%d %H:%M} UTC.",
                 f"Run `partner-sync sync` after {until:%Y-%m-%d %H:%M} UTC to resume.",
             )
-        return moment - offset
+        return moment - self._shared.least
 
     def _queue(self, transaction: Transaction, slot: Slot) -> float:
         """Return when the request may be sent; keep its place, and take its slot within `LEAD`."""
@@ -263,27 +264,28 @@ class RateLimiter:
         with self._metadata.row_transaction(LOCK_ACTOR, about) as (connection, row):
             known = {"actor": self._actor, **(row or {})}
             state = RateLimitActor(**known)
-            # The process's own clock first: if it stalls between the two, an answer seems to be
-            # later than it was. The other way round, its slot would be free too early.
-            before = self._clock.monotonic()
-            now = self._metadata.now(connection, self._clock)
+            self._shared.compare(connection)
+            here = self._clock.monotonic()
+            # What is not known exactly makes us late, never early: answers and pauses end later,
+            # and now is earlier than it may be.
+            now = here + self._shared.least
+            unsure = self._shared.most - self._shared.least
             unix_now = self._clock.time()
-            offset = now - self._clock.monotonic()
             noted = self._pause.noted
             if state.clock != self._clock_name:
-                actor_state.change_clock(state, self._clock_name, now, unix_now)
-            if noted > before:
-                actor_state.pause(state, noted - before, now, unix_now)
+                actor_state.change_clock(state, self._clock_name, now + unsure, unix_now)
+            if noted > here:
+                actor_state.pause(state, noted - here + unsure, now, unix_now)
             transaction = Transaction(connection, state, now, self._owner, self._options)
             for slot in self._unwritten:
-                answered_at = now - (before - slot.ended_at)
+                answered_at = slot.ended_at + self._shared.most
                 self._learner.write_ended(transaction, slot, answered_at, unix_now)
             yield transaction
             values = {name: getattr(state, name) for name in ACTORS.columns.keys()}  # noqa: SIM118
             if values != known:
                 connection.execute(UPDATE_ACTOR, {**values, **about})
         self._unwritten.clear()
-        self._pause.update(state.blocked_until - offset, noted)
+        self._pause.update(state.blocked_until - self._shared.least, noted)
 
     def _add_actor(self) -> None:
         """Add the row of the actor if there is none; other transactions that might do so wait."""
