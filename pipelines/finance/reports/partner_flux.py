@@ -101,6 +101,12 @@ class Flux:
         """The first day of the month before."""
         return (self.month - timedelta(days=1)).replace(day=1)
 
+    @property
+    def history_from(self) -> datetime | None:
+        """Since when all that is shown has a history; None: longer than it needs."""
+        moments = (table.total.history_from for table in self.tables)
+        return max(filter(None, moments), default=None)
+
     def as_json(self) -> dict[str, Any]:
         """Return it for `report --json`: what the page shows."""
         return {
