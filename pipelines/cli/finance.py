@@ -30,9 +30,13 @@ Note = Annotated[str, Option("--note", help="Note to keep with the copy.")]
 AcceptOpen = Annotated[
     str, Option(help="Why severe breaks stay open that have no owner with a reason.")
 ]
+Connections = Annotated[
+    list[str] | None,
+    Option("--connection", help="Close it for this connection; repeat it. Default: for all."),
+]
 CLOSES = (
-    "month", "number", "state", "changed_records", "net_difference", "approval", "preparer",
-    "reviewer", "closed_at", "approved_at", "note", "reopened_by", "reopened_reason",
+    "month", "number", "connections", "state", "changed_records", "net_difference", "approval",
+    "preparer", "reviewer", "closed_at", "approved_at", "note", "reopened_by", "reopened_reason",
 )  # fmt: skip
 EXPORTS = ("table", "rows", "numbers_as_text", "exported_to")
 PASSES = (
@@ -140,11 +144,12 @@ def prepare(
     ] = False,
     remark: Note = "",
     accept_open: AcceptOpen = "",
+    connection: Connections = None,
     _json: program.Json = False,
 ) -> int:
     """Freeze the copy of a month, which another user of the machine then approves."""
     session = open_home()
-    prepared = finance.close_refusals.prepare_month(session, month.date())
+    prepared = finance.close_refusals.prepare_month(session, month.date(), connection)
     show(prepared["lists"], json_value=prepared, if_empty="No list has a record of the month.")
     basis = finance.close_refusals.basis_of(prepared["lists"])
     if basis:
@@ -156,7 +161,8 @@ def prepare(
     if check:
         line(f"{prepared['month']} can be closed: `partner-sync close prepare` freezes its copy.")
         return ExitCode.DONE
-    line(finance.close.prepare_close(session, month.date(), remark, accept_open))
+    remarks = finance.close.Remarks(remark, accept_open, tuple(connection or ()))
+    line(finance.close.prepare_close(session, month.date(), remarks))
     line(f"Next, another user runs `partner-sync close approve {prepared['month']}`.")
     return ExitCode.DONE
 
@@ -183,20 +189,22 @@ def approve(
 
 
 @program.close.command("month")
-def close_month(
+def close_month(  # noqa: PLR0913 - a command's parameters are its options
     month: Month,
     *,
     preparer: Annotated[str, Option(help="Who prepared the close.")] = "",
     reviewer: Annotated[str, Option(help="Who reviewed it; another person.")] = "",
     remark: Note = "",
     accept_open: AcceptOpen = "",
+    connection: Connections = None,
 ) -> int:
     """Sign off a month and copy it. Later changes are posted as corrections."""
     session = open_home()
+    remarks = finance.close.Remarks(remark, accept_open, tuple(connection or ()))
     if session.settings.approval == "one":
-        text = finance.close.close_alone(session, month.date(), remark, accept_open)
+        text = finance.close.close_alone(session, month.date(), remarks)
     else:
-        text = finance.close.close_month(session, month.date(), preparer, reviewer, remark)
+        text = finance.close.close_month(session, month.date(), preparer, reviewer, remarks)
     return show_and_reconcile(session, text)
 
 

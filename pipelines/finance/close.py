@@ -4,7 +4,7 @@ Not here: how a month is copied (freeze), how another user approves it (approval
 """
 
 import os
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import date
 from pathlib import Path
 from typing import Final
@@ -34,7 +34,23 @@ FROM reconciliation.closes AS closes
 UNKNOWN: Final = {"state": None, "changed_records": None, "net_difference": None}
 
 
-def close_month(session: Stores, month: date, preparer: str, reviewer: str, note: str = "") -> str:
+@dataclass(frozen=True)
+class Remarks:
+    """What a person says of a close: see `Signing`."""
+
+    note: str = ""
+    accept_open: str = ""
+    connections: tuple[str, ...] = ()
+
+    def signed(self, preparer: str, reviewer: str, approval: str) -> Signing:
+        """Return them with who signs."""
+        accept_open = self.accept_open.strip()
+        return Signing(preparer, reviewer, self.note, approval, accept_open, self.connections)
+
+
+def close_month(
+    session: Stores, month: date, preparer: str, reviewer: str, note: str | Remarks = ""
+) -> str:
     """Close a month with the names of two people, as somebody typed them; return a sentence.
 
     As `freeze_month` does. Raises ConfigurationError also where the settings ask for approvals.
@@ -45,26 +61,26 @@ def close_month(session: Stores, month: date, preparer: str, reviewer: str, note
             "written.",
             "Run `partner-sync close prepare`; another user runs `partner-sync close approve`.",
         )
-    return freeze_month(session, month, Signing(preparer.strip(), reviewer.strip(), note))
+    remarks = note if isinstance(note, Remarks) else Remarks(note)
+    signing = remarks.signed(preparer.strip(), reviewer.strip(), "declared")
+    return freeze_month(session, month, signing)
 
 
-def close_alone(session: Stores, month: date, note: str = "", accept_open: str = "") -> str:
+def close_alone(session: Stores, month: date, remarks: Remarks) -> str:
     """Close a month as the user who runs the command, who is the only person; return a sentence.
 
     As `freeze_month` does.
     """
-    signing = Signing(name_of(os.getuid()), "", note, "one", accept_open.strip())
-    return freeze_month(session, month, signing)
+    return freeze_month(session, month, remarks.signed(name_of(os.getuid()), "", "one"))
 
 
-def prepare_close(session: Stores, month: date, note: str = "", accept_open: str = "") -> str:
+def prepare_close(session: Stores, month: date, remarks: Remarks) -> str:
     """Freeze the copy of a month, which another user approves; return a sentence.
 
     As `freeze_month` does.
     """
     open_inbox(session.home)
-    signing = Signing(name_of(os.getuid()), "", note, "two", accept_open.strip())
-    return freeze_month(session, month, signing)
+    return freeze_month(session, month, remarks.signed(name_of(os.getuid()), "", "two"))
 
 
 def reopen_month(session: Stores, month: date, person: str, reason: str) -> str:
@@ -108,6 +124,7 @@ def list_closes(session: Stores) -> list[Row]:
         state = states.get((close.month, close.number))
         row = asdict(close)
         row["month"] = f"{close.month:%Y-%m}"
+        row["connections"] = row.pop("chosen_connections")
         if close.state == "closed":
             row.update(state or UNKNOWN)
         else:  # the books do not have it

@@ -5,6 +5,7 @@ here: that two people sign (`_one_person` in close), closing it (close).
 """
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Final
@@ -62,21 +63,24 @@ Refusals = Iterator[tuple[str, str]]
 """Why a month cannot be closed, and what to do; the first counts."""
 
 
-def prepare_month(session: Stores, month: date) -> Row:
+def prepare_month(session: Stores, month: date, connections: list[str] | None = None) -> Row:
     """Return what keeps a month from being closed (`refusals`), and what its proofs rest on.
 
-    `lists` are those that are compared; `one_reading`: their proof holds if no row changed its
+    `connections` are those for which it is to be closed; None: all. `lists` are those that are
+    compared; `one_reading`: their proof holds if no row changed its
     place meanwhile. Raises PartnerSyncError.
     """
+    asked = Asked(month, connections)
     with open_reconciled(session, "summary") as (version, db):
         require_unchanged(session.metadata, version)
         refusals = [
             {"message": f"{month:%Y-%m} cannot be closed: {why.rstrip('.')}.", "remedy": remedy}
-            for why, remedy in find_refusals(session, month, version, db)
+            for why, remedy in find_refusals(session, asked, version, db)
         ]
         lists = []
         for proof in fetch_rows(db, PROOFS, {"month": month}):
-            if proof["has_month"] and proof["stream"] in SIDES:
+            is_asked = proof["has_month"] and asked.has(proof["connection"])
+            if is_asked and proof["stream"] in SIDES:
                 one_reading = rests_on_one_reading(proof["method"], proof["chains"])
                 lists.append(
                     {
@@ -101,8 +105,20 @@ def basis_of(lists: Iterable[Row]) -> str:
     )
 
 
+@dataclass(frozen=True)
+class Asked:
+    """Which month is to be closed, for which connections (None: for all)."""
+
+    month: date
+    connections: list[str] | None = None
+
+    def has(self, connection: str) -> bool:
+        """Return whether the month is to be closed for a connection."""
+        return self.connections is None or connection in self.connections
+
+
 def find_refusals(
-    session: Stores, month: date, version: Version, db: duckdb.DuckDBPyConnection
+    session: Stores, asked: Asked, version: Version, db: duckdb.DuckDBPyConnection
 ) -> Refusals:
     """Yield why a month of open books cannot be closed. Raises PartnerSyncError."""
     reason = _not_evaluated(db)
@@ -111,11 +127,11 @@ def find_refusals(
         # Nothing else can be told without totals.
         return
     create_rows(db)
-    yield from _closed(session, month, db)
+    yield from _closed(session, asked.month, db)
     if why_outdated(session):
         why = f"the books of version {version.number} lack newer data, decisions, closes or mapping"
         yield why, BUILD
-    yield from _not_proven(session, month, db)
+    yield from _not_proven(session, asked, db)
 
 
 def _not_evaluated(db: duckdb.DuckDBPyConnection) -> str:
@@ -156,12 +172,13 @@ def _moved(db: duckdb.DuckDBPyConnection, month: date, close: Close, folder: Pat
             yield why, remedy
 
 
-def _not_proven(session: Stores, month: date, db: duckdb.DuckDBPyConnection) -> Refusals:
+def _not_proven(session: Stores, asked: Asked, db: duckdb.DuckDBPyConnection) -> Refusals:
     """Yield what is not proven complete after the month and its grace.
 
     Of connections that are not configured any more, those count that have records of the month.
     """
     ((as_of, time_zone, grace_days),) = db.execute(TERMS).fetchall()
+    month = asked.month
     if month > as_of.date():
         yield f"it has not begun: the data ends at {as_of:{TIME}}", "Check the month."
     day = month_after(month) + timedelta(days=grace_days)
@@ -169,21 +186,23 @@ def _not_proven(session: Stores, month: date, db: duckdb.DuckDBPyConnection) -> 
     if as_of < ends:
         why = f"it ends at {ends:{TIME}}, with grace_days, and the data ends at {as_of:{TIME}}"
         yield why, f"Wait until then. {SYNC}"
-    yield from _not_complete(session, month, db, ends)
+    yield from _not_complete(session, asked, db, ends)
 
 
 def _not_complete(
-    session: Stores, month: date, db: duckdb.DuckDBPyConnection, ends: datetime
+    session: Stores, asked: Asked, db: duckdb.DuckDBPyConnection, ends: datetime
 ) -> Refusals:
     """Yield which lists are not proven complete by a reading that began after a moment."""
     proofs = {
         (proof["connection"], proof["stream"]): proof
-        for proof in fetch_rows(db, PROOFS, {"month": month})
+        for proof in fetch_rows(db, PROOFS, {"month": asked.month})
+        if asked.has(proof["connection"])
     }
     with_month = {name for name, proof in proofs.items() if proof["has_month"]}
     names = set(with_month)
     for connection, streams in session.lists().items():
-        names.update((connection, stream.name) for stream in streams)
+        if asked.has(connection):
+            names.update((connection, stream.name) for stream in streams)
     for connection, stream in sorted(names):
         why = _why_not_complete(proofs.get((connection, stream)), ends)
         if why and stream in SIDES:

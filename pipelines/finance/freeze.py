@@ -22,6 +22,7 @@ from pipelines.core.text import counted
 from pipelines.finance.approvals import take_over
 from pipelines.finance.close_refusals import (
     TIME,
+    Asked,
     Refusals,
     find_refusals,
 )
@@ -83,14 +84,18 @@ DONE: Final = {
     "one": "closed by one person",
     "two": "prepared, and waits for the approval of another user,",
 }
-SIGNED_BY: Final = ("preparer", "reviewer", "note", "approval", "accept_open")
+SIGNED_BY: Final = (
+    "preparer", "reviewer", "note", "approval", "accept_open", "chosen_connections",
+)  # fmt: skip
+READ: Final = "SELECT DISTINCT loads.connection FROM meta.loads AS loads ORDER BY loads.connection"
 
 
 @dataclass(frozen=True)
 class Signing:
     """Who closes a month, and how that is known: see `Close.approval`.
 
-    `accept_open` says why severe breaks stay open that have no owner or no reason.
+    `accept_open` says why severe breaks stay open that have no owner or no reason. `connections`
+    are those for which the month is closed; empty: all.
     """
 
     preparer: str
@@ -98,6 +103,7 @@ class Signing:
     note: str = ""
     approval: str = "declared"
     accept_open: str = ""
+    connections: tuple[str, ...] = ()
 
     @property
     def state(self) -> str:
@@ -129,13 +135,15 @@ def freeze_month(session: Stores, month: date, signing: Signing) -> str:
                 state=signing.state,
                 approval=signing.approval,
                 accept_open=signing.accept_open or None,
+                chosen_connections=",".join(sorted({*signing.connections})) or None,
             )
+            _require_known(db, close)
             sentence = _closed_before(session, close, db)
             if sentence:
                 return sentence
             refusals = chain(
                 _one_person(close),
-                find_refusals(session, month, version, db),
+                find_refusals(session, Asked(month, close.connections), version, db),
                 _not_assigned(close, db),
             )
             for why, remedy in refusals:  # the first one counts
@@ -155,6 +163,18 @@ def freeze_month(session: Stores, month: date, signing: Signing) -> str:
         f"Its copy is {folder}. The SHA-256 of its manifest is {close.manifest_sha256}. "
         f"{still_open} {describe_journal(folder)}"
     )
+
+
+def _require_known(db: duckdb.DuckDBPyConnection, close: Close) -> None:
+    """Raise ConfigurationError for a connection that the version has no list of."""
+    known = [name for (name,) in db.execute(READ).fetchall()]
+    unknown = [name for name in close.connections or () if name not in known]
+    if unknown:
+        raise ConfigurationError(
+            f"{close.month:%Y-%m} cannot be closed for `{', '.join(unknown)}`: the published "
+            "version has no such connection. Nothing was written.",
+            f"Connections: {', '.join(known)}.",
+        )
 
 
 def _next_number(session: Stores, month: date) -> int:
@@ -216,7 +236,7 @@ def _copy(session: Stores, close: Close, db: duckdb.DuckDBPyConnection, mapping:
     journal = _journal(session, close, mapping, erased)
     basis = Basis(
         mapping=mapping,
-        previous=_previous(session, close.month),
+        previous=_previous(session, close),
         erased=erased,
         page=page,
         journal=journal,
@@ -227,11 +247,15 @@ def _copy(session: Stores, close: Close, db: duckdb.DuckDBPyConnection, mapping:
     return folder
 
 
-def _previous(session: Stores, month: date) -> Path | None:
-    """Return the copy of the last month before that is closed, if it has closing balances."""
+def _previous(session: Stores, close: Close) -> Path | None:
+    """Return the copy of the last month before that is closed, if it has closing balances.
+
+    It is closed for the same connections: balances of others are not those of this month.
+    """
     last = None
-    for folder, close in standing_closes(session).items():  # in the order of months
-        if close.month < month:
+    for folder, before in standing_closes(session).items():  # in the order of months
+        is_alike = before.chosen_connections == close.chosen_connections
+        if before.month < close.month and is_alike:
             last = folder
     if last is None or format_of(last) < WITH_BALANCES:
         return None

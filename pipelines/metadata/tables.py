@@ -259,6 +259,12 @@ class Close(Base, kw_only=True):
     approval: Mapped[str] = mapped_column(default="declared")  # declared | one | two
     approved_at: Mapped[datetime | None] = mapped_column(default=None)  # by the reviewer, of two
     accept_open: Mapped[str | None] = mapped_column(default=None)  # why open breaks are accepted
+    chosen_connections: Mapped[str | None] = mapped_column(default=None)  # with commas; None: all
+
+    @property
+    def connections(self) -> list[str] | None:
+        """Return the connections for which the month is closed; None: all."""
+        return self.chosen_connections.split(",") if self.chosen_connections else None
 
 
 class BreakRow(Base, kw_only=True):

@@ -23,7 +23,7 @@ from pipelines.core.errors import ArchiveDamaged, ConfigurationError
 from pipelines.core.person import name_of
 from pipelines.finance import approvals
 from pipelines.finance.approvals import Note, Refused, approve_copy, take_over
-from pipelines.finance.close import close_alone, close_month, list_closes, prepare_close
+from pipelines.finance.close import Remarks, close_alone, close_month, list_closes, prepare_close
 from pipelines.finance.reconcile.close_copy import MANIFEST, digest_of
 from tests.reconcile.months import SEPTEMBER, publish_months, signing
 from tests.versions.homes import Stores, home_of
@@ -35,7 +35,7 @@ books = home_of(publish_months)
 
 @pytest.fixture
 def prepared(books: Stores) -> Stores:
-    prepare_close(books, SEPTEMBER, "as agreed", ACCEPT)
+    prepare_close(books, SEPTEMBER, Remarks("as agreed", ACCEPT))
     return books
 
 
@@ -59,7 +59,7 @@ def test_a_prepared_month_is_not_closed(prepared: Stores) -> None:
     manifest = json.loads((copy_of(prepared) / MANIFEST).read_bytes())
     assert (manifest["approval"], manifest["accept_open"]) == ("two", ACCEPT)
     assert manifest["preparer_uid"] == os.getuid()
-    prepare_close(prepared, SEPTEMBER, "again", ACCEPT)
+    prepare_close(prepared, SEPTEMBER, Remarks("again", ACCEPT))
     assert states(prepared) == ["withdrawn", "prepared"]
 
 
@@ -94,7 +94,7 @@ WRONG: dict[str, Callable[[Stores], Note]] = {
 
 
 def prepare_again(stores: Stores) -> Note:
-    prepare_close(stores, SEPTEMBER, "another note", ACCEPT)
+    prepare_close(stores, SEPTEMBER, Remarks("another note", ACCEPT))
     return Note(OTHER, "2026-09", 1, sha256_of(stores))
 
 
@@ -139,13 +139,13 @@ def test_the_inbox_takes_only_whole_files_of_their_own(prepared: Stores, tmp_pat
 
 def test_severe_breaks_need_an_owner_and_a_reason_or_a_word_for_all(books: Stores) -> None:
     with pytest.raises(ConfigurationError, match="no owner with a reason") as refused:
-        prepare_close(books, SEPTEMBER)
+        prepare_close(books, SEPTEMBER, Remarks())
     assert "--accept-open" in refused.value.remedy
     assert list_closes(books) == []
 
 
 def test_one_person_is_written_down(books: Stores) -> None:
-    text = close_alone(books.changed(approval="one"), SEPTEMBER, "n", ACCEPT)
+    text = close_alone(books.changed(approval="one"), SEPTEMBER, Remarks("n", ACCEPT))
     assert "is closed by one person" in text
     manifest = json.loads((copy_of(books) / MANIFEST).read_bytes())
     assert (manifest["approval"], manifest["reviewer"]) == ("one", "")
@@ -314,7 +314,7 @@ def refuse_forged(home: Path, owner: User) -> None:
 def test_an_approver_refuses_a_copy_that_changed(shared: Path) -> None:
     stores = Stores.open(shared / "home")
     publish_months(stores)
-    prepare_close(stores, SEPTEMBER, "", ACCEPT)
+    prepare_close(stores, SEPTEMBER, Remarks("", ACCEPT))
     python = python_for_all()
     if not python:
         refuse_own_user(stores)
@@ -344,7 +344,7 @@ def refuse_own_user(stores: Stores) -> None:
     """Require that this user, who has the home, cannot approve: nobody else can run anything."""
     reopened = Stores.open(stores.home.root)
     if not list_closes(reopened):
-        prepare_close(reopened, SEPTEMBER, "", ACCEPT)
+        prepare_close(reopened, SEPTEMBER, Remarks("", ACCEPT))
     with pytest.raises(ConfigurationError, match="cannot be approved"):
         approve_copy(reopened.home, SEPTEMBER)
     assert states(reopened) == ["prepared"]

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import stat
 from collections.abc import Callable
 from datetime import date
@@ -20,6 +21,7 @@ from pipelines.core.errors import ConfigurationError
 from pipelines.core.files import write_durably
 from pipelines.core.finding import Finding
 from pipelines.finance.close import close_month, list_closes, reopen_month
+from pipelines.finance.reconcile.close_copy import FORMAT
 from tests.reconcile.books import FIRST, MAPPING, bill, decide, line, partners, publish, used
 from tests.reconcile.months import (
     BILLS,
@@ -104,8 +106,16 @@ def test_the_copy_of_a_month_is_whole_and_private(closed: Stores) -> None:
     assert manifest.pop("sha256") == digests
     assert manifest.pop("scans")["acme/usage"] == "usage-1103"
     assert (manifest.pop("previous"), manifest.pop("sums").keys()) == (None, SIGNED_ROWS.keys())
-    expected = {"format": 3, "month": "2026-09", "number": 1, "preparer": "ann", "reviewer": "bob"}
+    expected: dict[str, Any] = {
+        "format": FORMAT,
+        "month": "2026-09",
+        "number": 1,
+        "preparer": "ann",
+        "reviewer": "bob",
+    }
     expected |= {"note": "as agreed", "version": 1, "as_of": "2026-11-04 02:01:00+00"}
+    expected |= {"approval": "declared", "accept_open": None, "preparer_uid": os.getuid()}
+    expected |= {"chosen_connections": None, "connections": ["acme"]}
     assert manifest == expected | {"closed_at": "2026-11-04T02:00:00+00:00"}
     assert {stat.S_IMODE(file.stat().st_mode) for file in files.values()} == {0o400}
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700

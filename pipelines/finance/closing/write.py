@@ -17,11 +17,12 @@ import duckdb
 from pipelines.core import stop
 from pipelines.core.errors import StorageFailed
 from pipelines.core.files import private_folder, remove, share, sync_file
-from pipelines.core.text import printable, quote_text
+from pipelines.core.text import is_one_of, printable, quote_text
 from pipelines.files.store import FileStore
 from pipelines.finance.closing.journal import JournalBasis, write_journal
 from pipelines.finance.closing.verify import PREPARE, ROLLFORWARD, read_sums
 from pipelines.finance.closing.working_paper import MOST_ROWS, write_working_paper
+from pipelines.finance.mapping import parse_mapping
 from pipelines.finance.reconcile.close_copy import (
     FORMAT,
     MANIFEST,
@@ -31,7 +32,7 @@ from pipelines.finance.reconcile.close_copy import (
     digest_of,
     stated,
 )
-from pipelines.finance.reconcile.views import hide_names
+from pipelines.finance.reconcile.views import create_row_views, hide_names
 from pipelines.metadata.tables import Close
 from pipelines.warehouse.duckdb_file import SETTINGS
 from pipelines.warehouse.memory_limit import is_memory_refused
@@ -127,8 +128,14 @@ AS_OF: Final = "SELECT basis.as_of::VARCHAR FROM reconciliation.basis AS basis"
 SCANS: Final = """
 SELECT concat(lists.connection, '/', lists.stream) AS list, lists.last_scan_id
 FROM meta.freshness AS lists
-WHERE lists.stream IN ('partners', 'usage', 'billing')
+WHERE lists.stream IN ('partners', 'usage', 'billing') AND {is_chosen}
 ORDER BY list
+"""
+CONNECTIONS: Final = """
+SELECT DISTINCT lists.connection
+FROM reconciliation.lists AS lists
+WHERE lists.is_compared
+ORDER BY lists.connection
 """
 
 
@@ -163,7 +170,9 @@ def write_copy(
     try:
         remove(part)
         private_folder(part)
-        hide_names(db)
+        hide_names(db, close.connections)
+        if close.connections is not None:  # also in the rows of both sides
+            create_row_views(db, parse_mapping(basis.mapping.decode()), close.connections)
         _write_files(db, close, part, basis)
         digest = digest_of(part / MANIFEST)
         for file in part.iterdir():
@@ -204,13 +213,15 @@ def _write_files(db: duckdb.DuckDBPyConnection, close: Close, folder: Path, basi
         write_journal(db, folder, (close.month, close.number), basis.journal)
     sums = _write_balances(db, folder)
     ((as_of,),) = db.execute(AS_OF).fetchall()
+    scans = SCANS.format(is_chosen=is_one_of("lists.connection", close.connections))
     signed = {
         **stated(close),
         "month": f"{close.month:%Y-%m}",
         "closed_at": close.closed_at.isoformat(),
         "preparer_uid": basis.preparer_uid,
         "as_of": as_of,
-        "scans": dict(db.execute(SCANS).fetchall()),
+        "connections": [name for (name,) in db.execute(CONNECTIONS).fetchall()],
+        "scans": dict(db.execute(scans).fetchall()),
         "previous": previous,
     }
     write_working_paper(

@@ -26,6 +26,7 @@ ENTRIES: Final = "entries.parquet"
 JOURNAL: Final = "journal.csv"
 STATED: Final = (
     "number", "preparer", "reviewer", "note", "version", "approval", "accept_open",
+    "chosen_connections",
 )  # fmt: skip
 
 

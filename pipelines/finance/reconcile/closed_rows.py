@@ -29,7 +29,7 @@ CREATE TABLE reconciliation.closed_months (
     month DATE, number INTEGER, preparer VARCHAR, reviewer VARCHAR, closed_at TIMESTAMPTZ,
     version INTEGER, is_reopened BOOLEAN, posted_to DATE, manifest_sha256 VARCHAR, note VARCHAR,
     approval VARCHAR, approved_at TIMESTAMPTZ, accept_open VARCHAR, reopened_at TIMESTAMPTZ,
-    reopened_by VARCHAR, reopened_reason VARCHAR
+    reopened_by VARCHAR, reopened_reason VARCHAR, connections VARCHAR
 );
 CREATE OR REPLACE TEMP TABLE closed_lists (month DATE, list VARCHAR, scan_id VARCHAR);
 CREATE OR REPLACE TEMP MACRO hidden(value, whole) AS
@@ -39,7 +39,7 @@ CREATE OR REPLACE TEMP MACRO hidden_id(side, id) AS
 """
 INSERT_MONTH: Final = """
 INSERT INTO reconciliation.closed_months
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)
 """
 INSERT_LIST: Final = "INSERT INTO closed_lists VALUES ($1, $2, $3)"
 # Rows of a copy have sign -1, those of today 1.
@@ -146,6 +146,7 @@ def _insert_months(
             close.reopened_at,
             close.reopened_by,
             close.reopened_reason,
+            close.chosen_connections,
         )
         db.execute(INSERT_MONTH, row)
 
@@ -194,11 +195,12 @@ def _month_rows(
 
     Raises ArchiveDamaged for a copy that is not what was signed off.
     """
-    # Months whose copies have the same mapping are read together: each mapping reads all rows.
-    folders_of = defaultdict[bytes, list[Path]](list)
+    # Months whose copies have the same mapping, and are of the same connections, are read together:
+    # each mapping reads all rows.
+    folders_of = defaultdict[tuple[bytes, str | None], list[Path]](list)
     for folder, close in closes.items():
         require_intact(folder, close)
-        folders_of[(folder / MAPPING).read_bytes()].append(folder)
+        folders_of[(folder / MAPPING).read_bytes(), close.chosen_connections].append(folder)
         copy = {}
         for view in VIEWS:
             file = quote_text(str(folder / f"{view}.parquet"))
@@ -210,14 +212,22 @@ def _month_rows(
     for folders in folders_of.values():
         mapping_file = folders[0] / MAPPING
         months = sorted(closes[folder].month for folder in folders)
-        sides = Sides(db, read_mapping(mapping_file) or Mapping(), connections)
+        chosen = _both(closes[folders[0]].connections, connections)
+        sides = Sides(db, read_mapping(mapping_file) or Mapping(), chosen)
         sides.create_bill_months()
         sides.note_readings(", ".join(f"{month:%Y-%m}" for month in months))
         reason = sides.missing(NEEDS)
         if reason:
             raise ArchiveDamaged(f"{reason}, but {mapping_file} names it.")
         today = {view: f"({sides.query(view)})" for view in VIEWS}
-        yield _rows(1, today, months, connections)
+        yield _rows(1, today, months, chosen)
+
+
+def _both(first: Collection[str] | None, second: Collection[str] | None) -> Collection[str] | None:
+    """Return the connections that are in both; None stands for all."""
+    if first is None or second is None:
+        return second if first is None else first
+    return [name for name in first if name in second]
 
 
 def _rows(

@@ -10,7 +10,7 @@ from typing import Final
 
 import duckdb
 
-from pipelines.core.text import quote_text
+from pipelines.core.text import is_one_of, quote_text
 from pipelines.finance.mapping import Mapping
 from pipelines.finance.reconcile.normalize import Sides
 from pipelines.finance.reconcile.row_statements import VIEWS
@@ -68,15 +68,18 @@ def create_finance_views(db: duckdb.DuckDBPyConnection, failed: Collection[str] 
                 db.execute(statement)
 
 
-def hide_names(db: duckdb.DuckDBPyConnection) -> None:
+def hide_names(db: duckdb.DuckDBPyConnection, connections: Collection[str] | None = None) -> None:
     """Let open books have no names of partners, for as long as the connection is open.
 
-    Views of the same names, in memory, take the place of all tables and views of the books.
+    Views of the same names, in memory, take the place of all tables and views of the books. They
+    have rows of some connections (None: of all).
     """
     db.execute("CREATE SCHEMA memory.reconciliation; CREATE SCHEMA memory.finance")
     for table, name in db.execute(WITH_NAMES).fetchall():
         hidden = f"* REPLACE (NULL::VARCHAR AS {name})" if name else "*"
         query = f"SELECT {hidden} FROM books.reconciliation.{table}"
+        if "connection" in db.sql(query).columns:
+            query += f" WHERE {is_one_of('connection', connections)}"
         db.execute(f"CREATE VIEW memory.reconciliation.{table} AS {query}")
     ((path,),) = db.execute("SELECT current_setting('search_path')").fetchall()
     others = [each for each in path.split(",") if not each.startswith(("books.rec", "books.fin"))]

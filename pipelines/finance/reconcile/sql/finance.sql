@@ -215,5 +215,6 @@ SELECT
     closes.month, closes.number, closes.state, closes.approval, closes.preparer, closes.closed_at,
     closes.reviewer, closes.approved_at, closes.note, closes.accept_open, closes.changed_records,
     closes.net_difference, closes.reopened_by, closes.reopened_at, closes.reopened_reason,
+    closes.connections,
     closes.manifest_sha256
 FROM reconciliation.closes AS closes;

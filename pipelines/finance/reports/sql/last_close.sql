@@ -3,6 +3,6 @@ SELECT
     closes.version, closes.closed_at, list(closes.month) OVER (ORDER BY closes.month
         ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) AS months
 FROM reconciliation.closes AS closes
-WHERE closes.state <> 'reopened'
+WHERE closes.state <> 'reopened' AND closes.connections IS NULL
 ORDER BY closes.closed_at DESC, closes.month DESC
 LIMIT 1

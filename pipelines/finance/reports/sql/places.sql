@@ -17,5 +17,7 @@ SELECT
          WHEN closes.state IN ('closed', 'outdated') THEN 3 ELSE 4 END AS place
 FROM known
 CROSS JOIN as_of
-LEFT JOIN reconciliation.closes AS closes USING (month)
+-- A month that is closed for some connections is open as a whole.
+LEFT JOIN reconciliation.closes AS closes
+    ON closes.month = known.month AND closes.connections IS NULL
 QUALIFY closes.number IS NOT DISTINCT FROM max(closes.number) OVER (PARTITION BY known.month)
