@@ -97,7 +97,8 @@ def test_the_page_and_the_list_of_reports_are_written(stores: Stores) -> None:
     assert (
         "What changed since 02 Nov 2026, 02:01 UTC (version 1, the last with other data) "
         "Records: billing 1 changed. Open breaks: 8 before, 7 now. "
-        "1 no longer found (EUR&nbsp;\u22120.05). Change of the difference: EUR&nbsp;+0.05." in text
+        "1 no longer found (EUR&nbsp;\u22120.05). Change of the difference: EUR&nbsp;+0.05; "
+        "used or billed changed in 1 month of partners ." in text
     )
     assert "+1.10 3 +5.60 \u22124.50 first Ltd :&nbsp;+10.00; " in text
     rollback(stores, 1, "a test")
@@ -116,9 +117,9 @@ def test_the_change_since_the_last_close(stores: Stores) -> None:
     assert (
         "Oct 2026 not signed off No amounts: EUR, KWD, JPY. "
         "Sep 2026 signed off 05 Nov 2026, unchanged since No: 3 open breaks "
-        "Difference: EUR&nbsp;+4.10, KWD&nbsp;+1.366. Open: EUR&nbsp;+5.59 (2), "
+        "Difference: EUR&nbsp;+4.09, KWD&nbsp;+1.366. Open: EUR&nbsp;+5.59 (2), "
         "KWD&nbsp;+1.366 (1). Credit note without usage: EUR&nbsp;\u22121.50. "
-        "Lines without usage: EUR&nbsp;+0.01. 6 other months not signed off No: 4 open breaks "
+        "6 other months not signed off No: 4 open breaks "
         "Difference: EUR&nbsp;\u22122.99, KWD&nbsp;\u22124.500, JPY&nbsp;\u2212100. Open: "
         "EUR&nbsp;+0.01 (1), KWD&nbsp;\u22122.500 (1), JPY&nbsp;\u2212100 (2). "
         "Not due yet: EUR&nbsp;\u22123.00, KWD&nbsp;\u22122.000. Signed off: Sep 2026;" in before

@@ -108,6 +108,8 @@ def test_both_sides_restated_alike_are_shown(restated_home: Stores) -> None:
     assert is_open.before.as_json() == amounts(used="10", billed="10", difference="0")
     assert is_open.now.as_json() == amounts(used="12", billed="12", difference="0")
     text = page_text(restated_home)
+    assert "Change of the difference: none; used or billed changed in 2 months of partners" in text
+    assert "unchanged" not in text
     assert "Months whose amounts changed: 2 of partners, 1 in closed months" in text
     assert "Sep 2026, closed first Ltd , EUR 113.00 128.00 113.00 128.00 0.00 0.00" in text
 
