@@ -14,10 +14,14 @@ from typing import Final
 import duckdb
 
 from pipelines.app.published_tables import Name, PublishedFile, published_files
+from pipelines.app.session import open_session
+from pipelines.config.home import Home
 from pipelines.config.homes import find_homes
+from pipelines.config.settings import load_settings
 from pipelines.core.errors import ConfigurationError, StorageFailed
 from pipelines.core.files import durable_rename, remove, sync_file
 from pipelines.core.text import printable, quote_identifier, quote_text
+from pipelines.warehouse.books import BooksFolder
 from pipelines.warehouse.duckdb_file import Row, is_locked
 
 HOME: Final = "_home"  # the column that says which home a row is of
@@ -43,15 +47,16 @@ NOT_PUBLISHED: Final = "Nothing is published: it is in no table."
 def write_catalog(file: Path, folder: Path) -> list[Row]:
     """Write the catalog of the homes in a folder; return a row for each home.
 
-    An earlier catalog is replaced. Raises ConfigurationError for a folder without homes, and for a
-    file that is no catalog; StorageFailed for a home whose files cannot be read. Nothing is written
-    then.
+    An earlier catalog is replaced. Raises ConfigurationError for a folder without homes, wrong
+    settings, and a file that is no catalog; StorageFailed for a home whose files cannot be read.
+    Nothing is written then.
     """
     homes = find_homes(folder)
     _require_own(file)
     files = list[PublishedFile]()
     rows = list[Row]()
     for name, home in homes.items():
+        _bring(home)
         of_home = list(published_files(name, home))
         files += of_home
         tables = {table for published in of_home for table in published.columns}
@@ -77,6 +82,23 @@ def write_catalog(file: Path, folder: Path) -> list[Row]:
             "Correct what it names, then run the same command again.",
         ) from error
     return rows
+
+
+def _bring(home: Home) -> None:
+    """Bring what is published to this machine, if a bucket keeps the files of a home.
+
+    Raises ConfigurationError, StorageFailed.
+    """
+    if load_settings(home).files is None:
+        return
+    with open_session(home) as session:
+        store = session.warehouse.store
+        for published in (
+            session.warehouse.published(),
+            BooksFolder(session.warehouse).published(),
+        ):
+            if published is not None:
+                store.get(published.path)
 
 
 def _require_own(file: Path) -> None:
