@@ -17,7 +17,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE # tests start many programs; each would compile the code again
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long test-all test-bucket rehearsal test-slow check dev bench fuzz format lock
+.PHONY: help cluster demo test test-long test-all test-bucket test-cluster rehearsal test-slow check dev bench fuzz format lock
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(ROOT)/Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -39,6 +39,8 @@ $(VENV)/.installed $(CLUSTER)/.installed:
 	@$(@D)/bin/python -m pip install --quiet --no-deps --no-build-isolation -e $(ROOT)
 	@touch $@
 
+cluster: $(CLUSTER)/.installed ## install what several machines need, and the tests of it
+
 demo: $(VENV)/.installed ## the whole pipeline on the embedded sandbox, in half a minute
 	@$(IN) $(BIN)/partner-sync demo
 
@@ -51,14 +53,17 @@ test-long: $(VENV)/.installed ## the longer tests, in a browser, too (ten minute
 
 test-all: $(VENV)/.installed ## the tests that `make test` leaves out (half an hour)
 	-@$(IN) $(BIN)/python -m tests.office.install
-	@$(MAKE) -C $(ROOT) test-long test-bucket rehearsal
+	@$(MAKE) -C $(ROOT) test-long test-bucket test-cluster
 
 test-bucket: $(CLUSTER)/.installed ## files in a bucket, on an S3 server and PostgreSQL (minutes)
 	@$(IN) $(CLUSTER)/bin/python -m $(PARALLEL) -m "bucket and not slow" tests/files
 	@$(IN) HOMES=bucket $(CLUSTER)/bin/python -m $(PARALLEL) -m "not slow" tests/end_to_end
 
-rehearsal: $(CLUSTER)/.installed ## two workers on this machine, one is killed (minutes)
-	@$(IN) $(CLUSTER)/bin/python -m pytest -m cluster tests/cluster
+test-cluster: $(CLUSTER)/.installed ## two workers on this machine, one is killed; deploy/ is checked
+	@$(IN) $(CLUSTER)/bin/python -m pytest -m "cluster and not slow" tests/cluster
+
+rehearsal: $(CLUSTER)/.installed ## nights and faults on two workers (eight minutes, alone)
+	@$(IN) $(CLUSTER)/bin/python -m pytest -m "cluster and slow" tests/cluster
 
 # The slowest tests; then 300 changes that a test should notice.
 test-slow: $(VENV)/.installed $(CLUSTER)/.installed ## hours
