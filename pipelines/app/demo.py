@@ -39,7 +39,6 @@ QUESTIONS = {
     "Which breaks are the most urgent?": """
         SELECT severity, partner, month, currency, cause, difference
         FROM books.finance.open_breaks
-        ORDER BY severity <> 'high', abs(difference) DESC, partner
         LIMIT 5
     """,
 }
