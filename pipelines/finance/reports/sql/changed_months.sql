@@ -3,10 +3,13 @@
 -- those that are over; of these the largest changes of each currency.
 -- needs: currencies
 WITH closed AS (
-    SELECT closes.month, max(closes.closed_at) AS closed_at
+    -- Of the connections that were closed: a month may be closed for some only.
+    SELECT cut_offs.connection, closes.month, max(closes.closed_at) AS closed_at
     FROM reconciliation.closed_months AS closes
+    JOIN reconciliation.cut_offs AS cut_offs
+        ON cut_offs.month = closes.month AND cut_offs.is_closed
     WHERE NOT closes.is_reopened
-    GROUP BY closes.month
+    GROUP BY cut_offs.connection, closes.month
 ), due AS (
     SELECT cut_offs.connection, cut_offs.month, bool_and(cut_offs.cut_off IS NOT NULL) AS is_due
     FROM reconciliation.cut_offs AS cut_offs
@@ -50,7 +53,7 @@ WITH closed AS (
         if(closed.month IS NULL, NULL, sums.used_since) AS used_since,
         if(closed.month IS NULL, NULL, sums.billed_since) AS billed_since
     FROM sums
-    LEFT JOIN closed USING (month)
+    LEFT JOIN closed USING (connection, month)
     WHERE closed.month IS NOT NULL OR getvariable('has_earlier')
 )
 SELECT changed.*, partners.name
