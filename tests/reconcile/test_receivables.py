@@ -22,6 +22,7 @@ BY_ALL = MAPPING.replace("line_usage", f"{PAYMENTS}line_usage").replace(COUNTED,
 BY_STATUS = MAPPING.replace(COUNTED, STATUSES)
 OPEN = "SELECT bill, open::VARCHAR, days FROM finance.receivables ORDER BY ALL"
 REASON = "SELECT reason, is_needed FROM reconciliation.rules WHERE rule = 'receivables'"
+AGES = {"first": 40, "second": 3}  # days overdue of two bills of one record
 TODAY = (BEGIN + 2 * DAY).date()  # each list is read a day after the one before
 
 
@@ -72,6 +73,17 @@ def _group(overdue: timedelta) -> str:
         if overdue.days <= days:
             return f"{days - 29}-{days}"
     return ">90"
+
+
+def test_a_break_is_as_old_as_its_bill_is_overdue(stores: Stores) -> None:
+    twice = [billed(name, due=f"{TODAY - timedelta(days=days)}") for name, days in AGES.items()]
+    publish(stores, mapping=BY_ALL, usage=[used("u"), used("v")], billing=twice)
+    ages = "SELECT rule, age_days, due_on FROM reconciliation.breaks ORDER BY rule"
+    month_over = (TODAY - date(2026, 10, 1)).days
+    assert stores.rows(ages) == [
+        ("billed_twice", 3, TODAY - timedelta(days=3)),
+        ("not_billed", month_over, None),
+    ]
 
 
 @pytest.mark.long

@@ -66,9 +66,9 @@ WHERE {holds}
 """
 PAYMENTS: Final = """
 SELECT
-    record._connection AS connection, record._key, {due} AS due_on, {is_paid} AS is_paid,
+    record._connection AS connection, {due} AS due_on, {is_paid} AS is_paid,
     if({is_credit}, -abs({open}), {open}) AS open_amount,
-    if({is_credit}, -abs({tax}), {tax}) AS tax
+    if({is_credit}, -abs({tax}), {tax}) AS tax, {place}
 FROM {table} AS record
 {joins}
 WHERE {holds}

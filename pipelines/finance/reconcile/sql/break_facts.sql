@@ -55,6 +55,12 @@ WITH found AS (
              END AS stream
     FROM known
     LEFT JOIN reconciliation.rules AS rules USING (rule)
+), due AS (
+    SELECT rows.break_id, max(payments.due_on) AS due_on
+    FROM reconciliation.break_rows AS rows
+    JOIN temp.payments AS payments USING (connection, _scan_id, _page, _row)
+    WHERE rows.side = 'billing' AND payments.due_on IS NOT NULL
+    GROUP BY rows.break_id
 ), explained AS (
     SELECT DISTINCT judged.break_id
     FROM judged
@@ -81,7 +87,7 @@ SELECT
     judged.break_id, judged.rule, judged.at_stake, judged.connection, judged.partner, partners.name AS partner_name, judged.month,
     judged.currency, judged.subject, judged.cause, judged.used_amount, judged.billed_amount,
     judged.difference, judged.rows, judged.first_seen, judged.last_seen, judged.gone_at,
-    judged.returned_at,
+    judged.returned_at, due.due_on,
     CASE WHEN NOT rules.evaluated THEN concat('its rule is not evaluated: ', rules.reason)
          WHEN lists.stream IS NULL THEN judged.stream || ' is not loaded'
          WHEN NOT lists.is_complete THEN concat(lists.stream, ' is not proven complete')
@@ -92,6 +98,7 @@ SELECT
         ' that cannot be read')) AS doubt
 FROM judged
 LEFT JOIN explained USING (break_id)
+LEFT JOIN due USING (break_id)
 JOIN reconciliation.rules AS rules USING (rule)
 LEFT JOIN reconciliation.partners AS partners USING (connection, partner)
 LEFT JOIN lists USING (connection, stream)

@@ -4,7 +4,7 @@
 -- remedy: Run `partner-sync breaks`, then assign or resolve each break.
 -- The rules are in `sql/rules/`. Severity is high from the materiality of the currency on, medium from
 -- a tenth. Without a materiality, nobody can say that an amount is small. Age never changes it: it
--- counts from the end of the month, whenever the break was first seen.
+-- counts from the end of the month, or the day when its bill was due, whenever it was first seen.
 -- A decision is about a break as it was then: once it returned or has another difference, it is open.
 WITH decided AS (
     SELECT
@@ -22,7 +22,7 @@ WITH decided AS (
                  ELSE facts.last_seen END AS last_seen
         ),
         (coalesce(facts.gone_at, basis.as_of) AT TIME ZONE basis.time_zone)::DATE
-            - (facts.month + INTERVAL 1 MONTH)::DATE AS days_after_month
+            - coalesce(facts.due_on, (facts.month + INTERVAL 1 MONTH)::DATE) AS days
     FROM reconciliation.break_facts AS facts
     CROSS JOIN reconciliation.basis AS basis
 ), judged AS (
@@ -49,12 +49,12 @@ SELECT
     judged.connection, judged.partner, judged.partner_name, judged.month, judged.currency,
     judged.subject, judged.cause, judged.used_amount, judged.billed_amount, judged.difference,
     judged.rows, judged.first_seen, judged.last_seen, judged.gone_at, judged.returned_at,
-    if(judged.month IS NULL, NULL, greatest(0, judged.days_after_month)) AS age_days,
+    if(judged.days IS NULL, NULL, greatest(0, judged.days)) AS age_days,
     CASE WHEN judged.gone_at IS NOT NULL OR judged.is_resolved THEN 'resolved'
          WHEN judged.owner IS NOT NULL THEN 'assigned' ELSE 'open' END AS state,
     judged.owner,
     CASE WHEN judged.gone_at IS NOT NULL THEN 'evidence'
          WHEN judged.is_resolved THEN judged.person END AS resolved_by,
-    judged.reason, judged.uncertain, judged.doubt, judged.at_stake,
+    judged.reason, judged.uncertain, judged.doubt, judged.due_on, judged.at_stake,
     judged.materiality
 FROM judged

@@ -3,7 +3,7 @@
 SELECT
     breaks.break_id, breaks.rule, breaks.severity, breaks.connection, breaks.partner,
     breaks.partner_name AS name, breaks.month, breaks.currency, breaks.cause, breaks.difference,
-    breaks.rows, breaks.age_days, breaks.first_seen, breaks.owner, breaks.uncertain, others.partner AS other_partner,
+    breaks.rows, breaks.age_days, breaks.due_on, breaks.first_seen, breaks.owner, breaks.uncertain, others.partner AS other_partner,
     CASE WHEN breaks.gone_at IS NOT NULL THEN 'no longer found'
          WHEN breaks.state = 'resolved' THEN 'resolved by a person'
          WHEN breaks.uncertain IS NOT NULL THEN 'now uncertain' ELSE 'open' END AS outcome
