@@ -48,9 +48,9 @@ BUSY_SECONDS = 30
 DURABLE = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL"
 # A reader that has to become a writer fails where another one wrote meanwhile.
 WRITER = "BEGIN IMMEDIATE"
-# One lock (any number) for all transactions but those of the rate limit. These are several for each
-# request: the row of an actor is their lock.
-LOCK_ALL = "SELECT pg_advisory_xact_lock(7405112)"
+# One lock (any number, by schema: that of a home) for all transactions but those of the rate limit.
+# These are several for each request: the row of an actor is their lock.
+LOCK_ALL = "SELECT pg_advisory_xact_lock(hashtextextended(current_schema(), 7405112))"
 
 
 @dataclass(frozen=True)

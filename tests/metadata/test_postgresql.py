@@ -28,7 +28,8 @@ globals().update({name: each for name, each in SHARED.items() if name.startswith
 test_the_tables = test_engine.test_the_tables_are_those_of_the_newest_revision
 test_the_revision_before = test_engine.test_a_database_of_the_revision_before_gets_the_same_tables
 test_a_transaction = test_engine.test_a_transaction_commits_at_its_end_or_rolls_back
-LOCK, UNLOCK = "SELECT pg_advisory_lock(7405112)", "SELECT pg_advisory_unlock_all()"
+LOCK = "SELECT pg_advisory_lock(hashtextextended(current_schema(), 7405112))"
+UNLOCK = "SELECT pg_advisory_unlock_all()"
 TERMINATE = "SELECT pg_terminate_backend(pid, 9999) FROM pg_stat_activity WHERE state = 'idle'"
 WAITING = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
 PUBLISHED = (  # without times and identifiers

@@ -104,6 +104,11 @@ def test_homes_in_two_schemas_have_locks_of_their_own(
         hold_lock(metadata.locks, "build", timeout_seconds=0),
     ):
         assert alive(metadata, name) == [True]  # names are of the whole database
+        with metadata.transaction():
+            second = Metadata.open(tmp_path / "c" / "metadata.db", other, busy_seconds=0)
+            with second.transaction():
+                """A transaction of one home does not wait for that of another."""
+            second.close()
 
 
 def test_a_process_whose_session_is_ended_has_lost_its_locks(
