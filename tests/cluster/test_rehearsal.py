@@ -52,6 +52,8 @@ TWICE = "SELECT count(*), count(DISTINCT (_connection, _key)), count(_valid_to) 
 SESSION_OF = """
 SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE %s
 """
+SIGNED = ("--preparer=ann", "--reviewer=bob")
+BECAUSE = ("--reason=why", "--yes", "--force")  # a bill in ten names the record
 CLOCK = Path(__file__).with_name("clock.c")
 MINUTES = timedelta(minutes=10)  # a bucket refuses a clock that is 15 minutes wrong
 
@@ -128,6 +130,7 @@ def test_nights_on_two_workers(
         stop_from_ui(rehearsal, figures)
         stale_builder(rehearsal, figures)
         commands_from_either_machine(rehearsal, figures)
+        erase_on_one_machine(rehearsal, figures)
         wrong_clock(rehearsal, tmp_path, figures)
     figures.note("reads of the analyst, of versions", f"{report['reads']}, {report['versions']}")
     assert report["failures"] == []
@@ -280,29 +283,25 @@ def commands_from_either_machine(rehearsal: Rehearsal, figures: Figures) -> None
     rehearsal.command("worker-b", "east", "close", "month", "2026-09", *SIGNED)
     assert '"closed"' in rehearsal.command("worker-a", "east", "close", "list", "--json")
     rehearsal.command("worker-a", "south", "prune", "--days=1")
+    figures.note("rollback, close, prune", "each seen by the other machine", "either machine")
+
+
+def erase_on_one_machine(rehearsal: Rehearsal, figures: Figures) -> None:
+    """The copies of the other machine are gone after its next command."""
     own = rehearsal.cluster.home_of("worker-a", "south")
     ((erased,),) = rows(own, "SELECT max(usage_id) FROM current.usage")
-    rehearsal.command("worker-b", "south", "erase", erased, "--reason=why", "--yes")
-    rehearsal.command("worker-a", "south", "status", code=3)
+    rehearsal.command("worker-b", "south", "erase", erased, *BECAUSE)
+    rehearsal.command("worker-a", "south", "status")
     assert rows(own, f"SELECT count(*) FROM current.usage WHERE usage_id = '{erased}'") == [(0,)]
     assert [*own.archive.glob("*/*/*.zst")] == []  # its copies may have had it
     for home in HOMES:
         rehearsal.command("worker-a", home, "verify")
-    figures.note(
-        "rollback, close, prune, erase", "each seen by the other machine", "either machine"
-    )
-
-
-SIGNED = ("--preparer=ann", "--reviewer=bob")
+    figures.note("erase", "the copies of the other machine are deleted", "either machine")
 
 
 def wrong_clock(rehearsal: Rehearsal, folder: Path, figures: Figures) -> None:
-    """A worker's clock is behind: its proof has the times of the service, and is published."""
-    library = folder / "clock.so"
-    compiler = shutil.which("cc")
-    assert compiler, "The clock of one worker needs a C compiler: apt-get install gcc"
-    subprocess.run([compiler, "-shared", "-fPIC", "-o", library, CLOCK, "-ldl"], check=True)
-    preload = {"LD_PRELOAD": str(library)}
+    """A worker's clock is behind: its proof has the service's times, too, and is published."""
+    preload = {"LD_PRELOAD": str(compiled_clock(folder))}
     cluster = rehearsal.cluster
     for worker in WORKERS:
         cluster.end(worker)
@@ -317,14 +316,28 @@ def wrong_clock(rehearsal: Rehearsal, folder: Path, figures: Figures) -> None:
     with open_session(home) as session, session.metadata.transaction() as db:
         scans = db.query(Scan).all()
         (newest,) = [scan for scan in scans if is_read_between(scan, before, after)]
-        began, ended = session.archive.open_sealed(newest).completeness.span()
+        proof = session.archive.open_sealed(newest).completeness
+    began = proof.service_started_at
+    ended = proof.service_ended_at
+    assert began
+    assert ended
     assert before - timedelta(seconds=1) <= began <= ended <= after
-    figures.note("a clock 10 minutes wrong: the proof", f"{began:%H:%M:%S} to {ended:%H:%M:%S}")
+    assert "the two disagree" in proof.sentence("partners")
+    figures.note("a clock 10 minutes wrong: the proof", "has the service's time, and says so")
     until(lambda: len(deployment.runs("publish")) > known, "it is published")
     hour = {**preload, "CLOCK_OFFSET": "-3600"}
     refused = rehearsal.command("worker-b", "east", "versions", "build", code=1, **hour)
     assert "RequestTimeTooSkewed" in refused
     figures.note("a clock 1 hour wrong", "the bucket refuses it: RequestTimeTooSkewed")
+
+
+def compiled_clock(folder: Path) -> Path:
+    """Return the library that makes the clock of a process differ."""
+    compiler = shutil.which("cc")
+    assert compiler, "The clock of one worker needs a C compiler: apt-get install gcc"
+    library = folder / "clock.so"
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", library, CLOCK, "-ldl"], check=True)
+    return library
 
 
 def is_read_between(scan: Scan, before: datetime, after: datetime) -> bool:
