@@ -19,7 +19,6 @@ from pipelines.cli.terminal import (
     show_error,
     shown,
 )
-from pipelines.config.home import Home
 from pipelines.core.errors import ConfigurationError, ExitCode
 from pipelines.core.person import user_name
 from pipelines.core.text import counted
@@ -163,7 +162,7 @@ def prepare(
         return ExitCode.DONE
     remarks = finance.close.Remarks(remark, accept_open, tuple(connection or ()))
     line(finance.close.prepare_close(session, month.date(), remarks))
-    line(f"Next, another user runs `partner-sync close approve {prepared['month']}`.")
+    line(f"Next, another user runs `partner-sync close approve` for {prepared['month']}.")
     return ExitCode.DONE
 
 
@@ -177,7 +176,7 @@ def approve(
     _json: program.Json = False,
 ) -> int:
     """Verify and approve a prepared copy, as another user of the machine than who prepared it."""
-    approved = finance.approvals.approve_copy(Home.from_environment(), month.date(), number)
+    approved = finance.approvals.approve_copy(month.date(), number)
     show(approved["sums"], json_value=approved, if_empty="The month has no totals.")
     line(f"Prepared by {approved['preparer']}, from data until {approved['as_of']}.")
     if approved["accept_open"]:

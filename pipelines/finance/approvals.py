@@ -61,12 +61,17 @@ def open_inbox(home: Home) -> None:
         home.inbox.chmod(INBOX_MODE)
 
 
-def approve_copy(home: Home, month: date, number: int | None = None) -> dict[str, Any]:
+def approve_copy(
+    month: date, number: int | None = None, home: Home | None = None
+) -> dict[str, Any]:
     """Verify a prepared copy and put its digest into the inbox of a home; return what is approved.
 
-    `number`: of the copy; None: the newest. Reads only the copy, as the user who runs it: that user
-    needs no right to the home. Raises ConfigurationError, ArchiveDamaged.
+    `number`: of the copy; None: the newest. `home`: None for that of the environment. Reads only
+    the copy, as the user who runs it: that user needs no right to the home. Raises
+    ConfigurationError, ArchiveDamaged.
     """
+    if home is None:
+        home = Home.from_environment()
     folder = (
         _newest(home, month) if number is None else home.closes / f"{month:%Y-%m}" / f"{number:03}"
     )

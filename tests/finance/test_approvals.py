@@ -346,6 +346,6 @@ def refuse_own_user(stores: Stores) -> None:
     if not list_closes(reopened):
         prepare_close(reopened, SEPTEMBER, Remarks("", ACCEPT))
     with pytest.raises(ConfigurationError, match="cannot be approved"):
-        approve_copy(reopened.home, SEPTEMBER)
+        approve_copy(SEPTEMBER, home=reopened.home)
     assert states(reopened) == ["prepared"]
     reopened.metadata.close()
