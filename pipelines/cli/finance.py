@@ -1,5 +1,6 @@
 """Commands for people who work with the rows: mapping, queries, closes, exports, report."""
 
+import os
 import sys
 import webbrowser
 from collections.abc import Iterator
@@ -20,7 +21,7 @@ from pipelines.cli.terminal import (
     shown,
 )
 from pipelines.core.errors import ConfigurationError, ExitCode
-from pipelines.core.person import user_name
+from pipelines.core.person import name_of
 from pipelines.core.text import counted
 from pipelines.finance.doubt import NOT_MAPPED, as_json
 
@@ -211,7 +212,7 @@ def close_month(  # noqa: PLR0913 - a command's parameters are its options
 def reopen(month: Month, *, reason: program.Reason) -> int:
     """Reopen a closed month. Its copy stays."""
     session = open_home()
-    text = finance.close.reopen_month(session, month.date(), user_name(), reason)
+    text = finance.close.reopen_month(session, month.date(), name_of(os.getuid()), reason)
     return show_and_reconcile(session, text)
 
 

@@ -109,6 +109,8 @@ class Settings(values.Table):
     """how a month is closed: two (another user of the machine approves), one person, or declared"""
     readers: str | None = None
     """group of the machine that may read copies of closed months and reports, and approve them"""
+    approvers: tuple[str, ...] = ()
+    """users of the machine who may approve; none: any but root, nobody, and who prepared"""
     notify: Variables = ()
     """names of environment variables with Apprise URLs that receive findings"""
     notify_summary: Variables = ()

@@ -8,6 +8,8 @@ from pathlib import Path
 from pipelines.core.errors import ConfigurationError
 from pipelines.core.text import from_system, has_undecoded
 
+NO_LOGIN = 2**32 - 1  # as the kernel says it
+
 
 def user_name() -> str:
     """Return the name of the user; `uid 12345` where the system has none for this number.
@@ -28,6 +30,15 @@ def name_of(user_id: int) -> str:
         return from_system(pwd.getpwuid(user_id).pw_name)
     except (KeyError, UnicodeDecodeError):
         return f"uid {user_id}"
+
+
+def login_id() -> int | None:
+    """Return the user who logged in, whoever became another one since; None if none is recorded."""
+    try:
+        found = int(Path("/proc/self/loginuid").read_text())
+    except (OSError, ValueError):
+        return None
+    return None if found == NO_LOGIN else found
 
 
 def expand_user(path: Path) -> Path:

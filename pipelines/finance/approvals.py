@@ -8,6 +8,7 @@ environment. Anybody may put files there, so nothing in them is trusted: the dig
 in the metadata database, and the owner neither root, nor the home's user, nor the preparer.
 """
 
+import errno
 import json
 import logging
 import os
@@ -16,10 +17,12 @@ import stat
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
 import duckdb
+import msgspec
 
 from pipelines.config.home import Home
 from pipelines.core.errors import ArchiveDamaged, ConfigurationError, PartnerSyncError
@@ -28,13 +31,15 @@ from pipelines.core.person import name_of
 from pipelines.core.text import printable
 from pipelines.finance.closing.verify import find_problems
 from pipelines.finance.inputs import copy_folder, read_copies
-from pipelines.finance.reconcile.close_copy import MANIFEST, digest_of, require_intact
+from pipelines.finance.reconcile.close_copy import MANIFEST, require_intact
 from pipelines.metadata.tables import Close
 from pipelines.versions.stores import Stores
 
 INBOX_MODE: Final = 0o1733  # anybody adds files; only this user lists them; nobody removes others'
 NOTE_MODE: Final = 0o644
 LARGEST_NOTE: Final = 10_000  # bytes
+NO_FILES: Final = (errno.ELOOP, errno.ENXIO, errno.EACCES)  # a link, a socket, unreadable
+NOBODY: Final = (0, 65534)  # root can write any file; what has no user here is of the second
 SHOWN_PROBLEMS: Final = 3
 FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 logger = logging.getLogger(__name__)
@@ -48,6 +53,15 @@ class Note:
     month: str
     number: int
     manifest_sha256: str
+
+
+class Written(msgspec.Struct):
+    """The content of such a file; `inode` is its own number."""
+
+    month: str
+    number: int
+    manifest_sha256: str
+    inode: int
 
 
 class Refused(Exception):
@@ -78,13 +92,17 @@ def approve_copy(
     user = os.getuid()
     problems = list[str]()
     try:
-        manifest = json.loads((folder / MANIFEST).read_bytes())
-        for problem in find_problems(folder, ""):
+        content = (folder / MANIFEST).read_bytes()
+        signed = sha256(content).hexdigest()
+        manifest = json.loads(content)
+        for problem in find_problems(folder, signed):
             problems.append(problem)
     except (OSError, ValueError, KeyError, duckdb.Error) as error:
         if not problems:  # a file that was changed may be unreadable, too
             raise _unreadable(folder, error) from error
-    refusal = _why_not_by(user, [manifest.get("preparer_uid"), home.root.stat().st_uid])
+    refusal = _why_not_by(user, [*_preparers(manifest), home.root.stat().st_uid])
+    if (manifest["month"], f"{manifest['number']:03}") != (folder.parent.name, folder.name):
+        refusal = "its manifest is of another copy"
     if manifest.get("approval") != "two":
         refusal = "it is not waiting for an approval"
     if refusal:
@@ -101,7 +119,7 @@ def approve_copy(
     note = {
         "month": manifest["month"],
         "number": manifest["number"],
-        "manifest_sha256": digest_of(folder / MANIFEST),
+        "manifest_sha256": signed,
     }
     _put(home, note)
     return {**note, "copy": str(folder), "approver": name_of(user), **_shown(manifest)}
@@ -140,7 +158,9 @@ def _put(home: Home, note: dict[str, Any]) -> None:
         descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, NOTE_MODE)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             os.fchmod(file.fileno(), NOTE_MODE)
-            file.write(json.dumps(note))
+            # A file that this user wrote for another purpose, and somebody moved, lacks it.
+            inode = os.fstat(file.fileno()).st_ino
+            file.write(json.dumps({**note, "inode": inode}))
             file.flush()
             os.fsync(file.fileno())
         part.rename(home.inbox / name)
@@ -153,11 +173,15 @@ def _put(home: Home, note: dict[str, Any]) -> None:
 
 def _why_not_by(user: int, others: list[int | None]) -> str:
     """Return why a user cannot approve what others prepared; empty if this one can."""
-    if user == 0:
-        return "root is nobody in particular, and can write any file"
+    if user in NOBODY:
+        return f"{name_of(user)} is nobody in particular: more than one person may write its files"
     if user in others:
         return f"{name_of(user)} prepared it, or owns the home"
     return ""
+
+
+def _preparers(manifest: dict[str, Any]) -> list[int | None]:
+    return [manifest.get("preparer_uid"), manifest.get("preparer_login")]
 
 
 def take_over(stores: Stores) -> list[str]:
@@ -180,35 +204,43 @@ def take_over(stores: Stores) -> list[str]:
         try:
             note = _read(file)
             sentences.append(_close(stores, note))
-        except (Refused, PartnerSyncError) as refusal:
+            _keep(stores, file, note)
+        except Refused as refusal:
             logger.warning("A file in %s approves nothing, and was deleted: %s.", inbox, refusal)
             with suppress(OSError):
                 file.unlink()
-            continue
-        _keep(stores, file, note)
+        except (OSError, PartnerSyncError) as error:
+            # It may be an approval, and may be taken over later.
+            logger.warning("A file in %s was not taken over, and stays: %s", inbox, error)
     return sentences
 
 
 def _read(file: Path) -> Note:
-    """Return what a file says that anybody may have made. Raises Refused."""
+    """Return what a file says that anybody may have made. Raises Refused, and OSError."""
     try:
         descriptor = os.open(file, FLAGS)
-        with os.fdopen(descriptor, "rb") as source:
-            about = os.fstat(source.fileno())
-            if not stat.S_ISREG(about.st_mode) or about.st_nlink != 1:
-                raise Refused("it is no file of its own")
-            content = source.read(LARGEST_NOTE)
-        document = json.loads(content)
-        return Note(
-            about.st_uid,
-            str(document["month"]),
-            int(document["number"]),
-            str(document["manifest_sha256"]),
-        )
     except OSError as error:
-        raise Refused(f"it cannot be read: {error.strerror}") from error
-    except (ValueError, KeyError, TypeError) as error:
+        if error.errno in NO_FILES:
+            raise Refused("it is no file of its own") from error
+        raise
+    try:
+        about = os.fstat(descriptor)
+        # What others may write, they may have written.
+        is_own = stat.S_ISREG(about.st_mode) and about.st_nlink == 1 and not about.st_mode & 0o022
+        if not is_own:
+            raise Refused("it is no file of its own")
+        content = os.read(descriptor, LARGEST_NOTE)
+    finally:
+        os.close(descriptor)
+    try:
+        found = msgspec.json.decode(content, type=Written)
+    except msgspec.DecodeError as error:
         raise Refused("it is no approval") from error
+    except RecursionError as error:
+        raise Refused("it is no approval") from error
+    if found.inode != about.st_ino:
+        raise Refused("it was written as another file")
+    return Note(about.st_uid, found.month, found.number, found.manifest_sha256)
 
 
 def _close(stores: Stores, note: Note) -> str:
@@ -216,7 +248,6 @@ def _close(stores: Stores, note: Note) -> str:
     approver = name_of(note.owner)
     what = f"{note.month} ({note.number:03}), approved by {approver}"
     copies = read_copies(stores)
-    home = stores.settings.home
     folder = copy_folder(stores, _month_of(note), note.number)
     prepared = copies.get(folder)
     if prepared is None:
@@ -224,11 +255,9 @@ def _close(stores: Stores, note: Note) -> str:
     if note.manifest_sha256 != prepared.manifest_sha256:
         raise Refused(f"{what}: the copy has another manifest")
     require_intact(folder, prepared)
-    preparer = json.loads((folder / MANIFEST).read_bytes()).get("preparer_uid")
-    refusal = _why_not_by(note.owner, [preparer, home.root.stat().st_uid, os.getuid()])
-    if refusal:
-        raise Refused(f"{what}: {refusal}")
-    if prepared.state == "closed" and prepared.reviewer == approver:
+    _require_approver(stores, note, folder)
+    is_standing = prepared.state == "closed" and prepared.reopened_at is None
+    if is_standing and prepared.reviewer == approver:
         return f"{what}, is closed."  # the command that took it over was killed
     is_closed = any(
         each.month == prepared.month and each.state == "closed" and each.reopened_at is None
@@ -238,10 +267,24 @@ def _close(stores: Stores, note: Note) -> str:
         raise Refused(f"{what}: the month is closed, or was prepared again since")
     with stores.metadata.transaction() as rows:
         close = rows.get_one(Close, (prepared.month, prepared.number))
+        if close.state != "prepared":  # another command was faster
+            raise Refused(f"{what}: the month is closed, or was prepared again since")
         close.state = "closed"
         close.reviewer = approver
         close.approved_at = stores.clock.utc_now()
     return f"{what}, is closed."
+
+
+def _require_approver(stores: Stores, note: Note, folder: Path) -> None:
+    """Raise Refused if the owner of a note must not approve the copy in a folder."""
+    preparers = _preparers(json.loads((folder / MANIFEST).read_bytes()))
+    owner_of_home = stores.settings.home.root.stat().st_uid
+    refusal = _why_not_by(note.owner, [*preparers, owner_of_home, os.getuid()])
+    approvers = stores.settings.approvers
+    if approvers and name_of(note.owner) not in approvers:
+        refusal = f"{name_of(note.owner)} is not in setting approvers"
+    if refusal:
+        raise Refused(f"{folder}: {refusal}")
 
 
 def _month_of(note: Note) -> date:
@@ -257,5 +300,8 @@ def _keep(stores: Stores, file: Path, note: Note) -> None:
     folder = private_folder(home.approvals)
     share(folder, stores.settings.readers)
     target = folder / f"{note.month}-{note.number:03}.json"
-    with storing(target, "`partner-sync close list`"):
-        file.rename(target)
+    with storing(target, "`partner-sync close list`"), suppress(FileNotFoundError):
+        if target.exists():  # the first one is the evidence
+            file.unlink()
+        else:
+            file.rename(target)

@@ -307,7 +307,11 @@ def _explained(stores: Stores, version: Version) -> Iterator[None]:
 
 def _drop_older(stores: Stores, folder: BooksFolder, published: Books) -> None:
     """Delete books, but for the newest of each version that is kept, and of the last close."""
-    closes = select(Close.version).filter_by(reopened_at=None).order_by(Close.closed_at.desc())
+    closes = (
+        select(Close.version)
+        .filter_by(reopened_at=None, state="closed")
+        .order_by(Close.closed_at.desc())
+    )
     with stores.metadata.transaction() as session:
         closed = session.scalar(closes.limit(1))
     kept = {version.number for version in stores.warehouse.versions()} | {closed}

@@ -79,6 +79,12 @@ def prepare_close(session: Stores, month: date, remarks: Remarks) -> str:
 
     As `freeze_month` does.
     """
+    if session.settings.metadata_url or session.settings.files:
+        raise ConfigurationError(
+            f"{month:%Y-%m} cannot be prepared: several machines may use this home, and the owner "
+            "of a file is who approves only on one of them. Nothing was written.",
+            "Close it with `partner-sync close month`, or prepare it in a home of one machine.",
+        )
     open_inbox(session.home)
     return freeze_month(session, month, remarks.signed(name_of(os.getuid()), "", "two"))
 

@@ -18,6 +18,7 @@ import sqlalchemy
 
 from pipelines.config.values import read_content
 from pipelines.core.errors import ConfigurationError
+from pipelines.core.person import login_id
 from pipelines.core.text import counted
 from pipelines.finance.approvals import take_over
 from pipelines.finance.close_refusals import (
@@ -241,7 +242,7 @@ def _copy(session: Stores, close: Close, db: duckdb.DuckDBPyConnection, mapping:
         page=page,
         journal=journal,
         readers=session.settings.readers,
-        preparer_uid=os.getuid(),
+        preparers=(os.getuid(), login_id()),
     )
     close.manifest_sha256 = write_copy(db, close, folder, basis, session.warehouse.store)
     return folder

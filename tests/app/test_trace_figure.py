@@ -109,7 +109,7 @@ def sign(stores: Stores, folder: Path) -> None:
             manifest_sha256="",
         )
         mapping = stores.home.mapping_file.read_bytes()
-        basis = Basis(mapping, None, [], "", None, None, os.getuid())
+        basis = Basis(mapping, None, [], "", None, None, (os.getuid(), None))
         close.manifest_sha256 = write_copy(db, close, folder, basis, stores.warehouse.store)
     with stores.metadata.transaction() as session:
         session.add(close)

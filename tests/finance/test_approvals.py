@@ -129,12 +129,50 @@ def test_the_inbox_takes_only_whole_files_of_their_own(prepared: Stores, tmp_pat
     (inbox / "f.json").write_text("[1]")
     (inbox / "g.json").write_text(json.dumps({**note, "number": None}))
     (inbox / ".h.json").write_text(json.dumps(note))  # it is being written
-    (inbox / "own.json").write_text(json.dumps({**note, "approver": "bob", "owner": OTHER}))
-    assert approvals._read(inbox / "own.json").owner == os.getuid()
+    (inbox / "i.json").write_text("[" * 10_000)
+    (inbox / "j.json").write_text(json.dumps({**note, "number": float("inf")}))
+    (inbox / "moved.json").write_text(json.dumps({**note, "inode": 1}))
+    open_to_all = write_note(inbox / "open.json", note)
+    open_to_all.chmod(0o666)
+    own = write_note(inbox / "own.json", {**note, "approver": "bob", "owner": OTHER})
+    assert approvals._read(own).owner == os.getuid()
+    with pytest.raises(Refused, match="another file"):
+        approvals._read(inbox / "moved.json")
+    with pytest.raises(Refused, match="no file of its own"):
+        approvals._read(open_to_all)
     assert take_over(prepared) == []
     assert states(prepared) == ["prepared"]
     assert sorted(file.name for file in inbox.iterdir()) == [".h.json", "d.json"]
     assert outside.exists()
+
+
+def write_note(file: Path, note: dict[str, Any]) -> Path:
+    """Write a file as `close approve` does: it says its own number."""
+    file.touch(mode=0o644)
+    file.write_text(json.dumps({**note, "inode": file.stat().st_ino}))
+    return file
+
+
+def test_only_named_users_approve_if_any_are_named(prepared: Stores) -> None:
+    note = Note(OTHER, "2026-09", 1, sha256_of(prepared))
+    with pytest.raises(Refused, match="is not in setting approvers"):
+        approvals._close(prepared.changed(approvers=("bob",)), note)
+    assert "is closed" in approvals._close(prepared.changed(approvers=(name_of(OTHER),)), note)
+
+
+def test_a_passing_failure_keeps_the_approval(prepared: Stores) -> None:
+    note = {"month": "2026-09", "number": 1, "manifest_sha256": sha256_of(prepared)}
+    file = write_note(prepared.home.inbox / "a.json", note)
+    copy = copy_of(prepared) / "summary.parquet"
+    copy.rename(copy.with_suffix(".away"))
+    assert take_over(prepared) == []
+    assert file.exists()
+
+
+def test_no_month_is_prepared_where_machines_share_a_home(books: Stores) -> None:
+    shared = books.changed(files="s3://bucket/home")
+    with pytest.raises(ConfigurationError, match="several machines may use this home"):
+        prepare_close(shared, SEPTEMBER, Remarks())
 
 
 def test_severe_breaks_need_an_owner_and_a_reason_or_a_word_for_all(books: Stores) -> None:

@@ -132,7 +132,7 @@ ENTRY: Final = ", ".join(
 CANCELLED: Final = """
 UNION ALL BY NAME
 SELECT
-    replace(before.entry, before.close, $close || '-cancels') AS entry, 'cancellation' AS kind,
+    before.entry || '-cancelled' AS entry, 'cancellation' AS kind,
     before.period, before.date, before.account, {minor_unit} AS minor_unit, before.currency,
     before.connection,
     if(list_contains($erased::VARCHAR[], left(sha256(before.partner), 16)), '[erased]',
@@ -140,7 +140,7 @@ SELECT
     before.entry AS source, $close AS close,
     ifnull(before.credit::DECIMAL(38, 4), 0) - ifnull(before.debit::DECIMAL(38, 4), 0) AS posted,
     posted::{amount} AS amount
-FROM read_csv({file}, all_varchar = true) AS before
+FROM read_csv({file}, {csv}) AS before
 WHERE before.kind <> 'cancellation'
 """
 # Amounts in minor units, and their text with as many digits as the currency has. Zero is no line.
@@ -165,6 +165,16 @@ COPY (
         entries.source, entries.account
 ) TO {file} (FORMAT csv, HEADER)
 """
+COLUMNS: Final = (
+    "entry", "kind", "period", "date", "account", "debit", "credit", "currency", "connection",
+    "partner", "source", "close",
+)  # fmt: skip
+# Nothing is guessed: identifiers of partners may have quotes, commas and line ends.
+TYPES: Final = ", ".join(f"{name}: 'VARCHAR'" for name in COLUMNS)
+CSV: Final = (
+    f"columns = {{{TYPES}}}, header = true, auto_detect = false, nullstr = '', "
+    "allow_quoted_nulls = false"
+)
 ACCRUED: Final = """
 SELECT entries.currency, sum(entries.amount) AS amount
 FROM read_parquet($file) AS entries
@@ -215,6 +225,7 @@ def write_journal(
             amount=amount,
             minor_unit=minor_unit_of("before.currency"),
             file=quote_text(str(basis.earlier)),
+            csv=CSV,
         )
         bound["erased"] = list(basis.erased)
     query = FOUND.format(

@@ -146,7 +146,7 @@ class Basis:
     `mapping` is the content of its file. `previous` is the copy of the last month before that is
     closed; None without one that has balances. `erased` are digests of identifiers. `page` is the
     report as it is now, without names. `journal` is None without accounts. `readers` is the group
-    that may read the copy, `preparer_uid` the user who runs the command.
+    that may read the copy, `preparers` the user who runs the command, and who logged in as another.
     """
 
     mapping: bytes
@@ -155,7 +155,7 @@ class Basis:
     page: str
     journal: JournalBasis | None
     readers: str | None
-    preparer_uid: int
+    preparers: tuple[int, int | None]
 
 
 def write_copy(
@@ -218,7 +218,8 @@ def _write_files(db: duckdb.DuckDBPyConnection, close: Close, folder: Path, basi
         **stated(close),
         "month": f"{close.month:%Y-%m}",
         "closed_at": close.closed_at.isoformat(),
-        "preparer_uid": basis.preparer_uid,
+        "preparer_uid": basis.preparers[0],
+        "preparer_login": basis.preparers[1],
         "as_of": as_of,
         "connections": [name for (name,) in db.execute(CONNECTIONS).fetchall()],
         "scans": dict(db.execute(scans).fetchall()),
