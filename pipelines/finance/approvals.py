@@ -100,11 +100,8 @@ def approve_copy(
     except (OSError, ValueError, KeyError, duckdb.Error) as error:
         if not problems:  # a file that was changed may be unreadable, too
             raise _unreadable(folder, error) from error
-    refusal = _why_not_by(user, [*_preparers(manifest), home.root.stat().st_uid])
-    if (manifest["month"], f"{manifest['number']:03}") != (folder.parent.name, folder.name):
-        refusal = "its manifest is of another copy"
-    if manifest.get("approval") != "two":
-        refusal = "it is not waiting for an approval"
+    refusal = _why_not_of(manifest, folder)
+    refusal = refusal or _why_not_by(user, [*_preparers(manifest), home.root.stat().st_uid])
     if refusal:
         raise ConfigurationError(
             f"The copy {folder} cannot be approved: {refusal}. Nothing was changed.",
@@ -177,6 +174,15 @@ def _why_not_by(user: int, others: list[int | None]) -> str:
         return f"{name_of(user)} is nobody in particular: more than one person may write its files"
     if user in others:
         return f"{name_of(user)} prepared it, or owns the home"
+    return ""
+
+
+def _why_not_of(manifest: dict[str, Any], folder: Path) -> str:
+    """Return why the copy in a folder cannot be approved, whoever does it; empty if it can."""
+    if (manifest["month"], f"{manifest['number']:03}") != (folder.parent.name, folder.name):
+        return "its manifest is of another copy"
+    if manifest.get("approval") != "two":
+        return "it is not waiting for an approval"
     return ""
 
 
