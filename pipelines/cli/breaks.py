@@ -15,7 +15,6 @@ from pipelines.cli.terminal import confirm, line, open_home, show, shown
 from pipelines.core.errors import ConfigurationError, ExitCode
 from pipelines.core.text import counted, printable
 from pipelines.finance.doubt import as_json, sentences
-from pipelines.finance.materiality import amount_text
 
 COLUMNS = (
     "break_id", "severity", "rule", "partner", "month", "currency", "difference", "rows",
@@ -145,7 +144,9 @@ def _show_small_breaks(sums: list[dict[str, Any]]) -> None:
 
 def _show_materiality(amounts: list[dict[str, Any]]) -> None:
     """Print from which amount on a break is high, by currency."""
-    texts = [f"{each['currency']} {amount_text(each['amount'])}" for each in amounts]
+    texts = [
+        f"{each['currency']} {finance.materiality.amount_text(each['amount'])}" for each in amounts
+    ]
     if not texts:
         return
     line(f"High from {', '.join(texts)}; medium from a tenth.")

@@ -14,6 +14,7 @@ if TYPE_CHECKING:  # every module that the command line uses
     from pipelines.finance import breaks as breaks
     from pipelines.finance import close as close
     from pipelines.finance import close_refusals as close_refusals
+    from pipelines.finance import materiality as materiality
     from pipelines.finance import proposals as proposals
     from pipelines.finance import report as report
     from pipelines.finance import sql as sql
