@@ -65,6 +65,7 @@ tax = "tax"
 number = "invoiceNumber"
 status = "status"
 counted_statuses = ["paid", "issued", "open", "overdue"]
+paid_statuses = ["paid"]
 kind = "kind"
 credit_kinds = ["credit_note"]
 line_usage = "lines[].usageId"

@@ -20,6 +20,7 @@ from pipelines.app.session import AppSession
 from pipelines.core.errors import ConfigurationError
 from pipelines.core.files import write_durably
 from pipelines.core.finding import Finding
+from pipelines.core.person import login_id
 from pipelines.finance.close import close_month, list_closes, reopen_month
 from pipelines.finance.reconcile.close_copy import FORMAT
 from tests.reconcile.books import FIRST, MAPPING, bill, decide, line, partners, publish, used
@@ -115,6 +116,7 @@ def test_the_copy_of_a_month_is_whole_and_private(closed: Stores) -> None:
     }
     expected |= {"note": "as agreed", "version": 1, "as_of": "2026-11-04 02:01:00+00"}
     expected |= {"approval": "declared", "accept_open": None, "preparer_uid": os.getuid()}
+    expected["preparer_login"] = login_id()
     expected |= {"chosen_connections": None, "connections": ["acme"]}
     assert manifest == expected | {"closed_at": "2026-11-04T02:00:00+00:00"}
     assert {stat.S_IMODE(file.stat().st_mode) for file in files.values()} == {0o400}
