@@ -23,8 +23,10 @@ from pipelines.finance.reconcile.statements import (
 )
 from pipelines.finance.reconcile.views import (
     CREATE_RESULT,
+    PASSING,
     create_finance_views,
     create_row_views,
+    hold_few_rows,
 )
 from pipelines.warehouse.memory_limit import is_memory_refused, readable_error
 
@@ -53,8 +55,6 @@ SELECT
     found.side, found.id, found.quantity, found.amount, found._scan_id, found._page, found._row
 FROM ({query}) AS found
 """
-# What a disk refuses, now: the books before stay, instead of new ones with less in them.
-PASSING: Final = (duckdb.IOException, duckdb.FatalException, duckdb.InterruptException)
 INSERT_RULE: Final = "INSERT INTO reconciliation.rules VALUES ($1, $2, $3, $4, $5, $6, $7)"
 
 
@@ -111,6 +111,7 @@ class _Engine:
         # Days of times, such as that of a record, are those of the mapping's time zone.
         db.execute(f"SET TimeZone = '{mapping.time_zone}'")
         self.sides = create_row_views(db, mapping, inputs.connections)
+        hold_few_rows(db)
 
     def run(self) -> None:
         """Evaluate the rules, then the tables that count and show their breaks."""
