@@ -49,7 +49,7 @@ test: $(VENV)/.installed ## the tests (two minutes on two cores)
 
 test-long: $(VENV)/.installed ## the longer tests, in a browser, too (ten minutes)
 	-@$(IN) $(BIN)/python -m tests.browser.install
-	@$(IN) $(PYTEST) -n 4 -m long --durations=20 # some of them wait for a limit or a daemon
+	@$(IN) $(PYTEST) -n 4 -m "long and not slow" --durations=20 # some of them wait for a limit or a daemon
 
 test-all: $(VENV)/.installed ## the tests that `make test` leaves out (half an hour)
 	-@$(IN) $(BIN)/python -m tests.office.install

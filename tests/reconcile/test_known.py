@@ -63,7 +63,7 @@ CASES = (
         "no record of billing has a field lines[].gone",
         NO_LINES,
         is_known=False,
-        unknown_rules=("billed_twice",),
+        unknown_rules=("billed_twice", "unreferenced"),
     ),
     Case(
         "an amount that is none",

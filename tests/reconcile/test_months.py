@@ -257,7 +257,7 @@ def test_a_damaged_copy_is_reported_and_holds_nothing_back(closed: Stores, spoil
     spoil(file)
     restate(closed, "6.00", "7.00")
     reasons = dict(closed.rows("SELECT rule, reason FROM reconciliation.rules WHERE NOT evaluated"))
-    assert reasons.keys() == {"corrections", "closes", "read_otherwise"}
+    assert reasons.keys() == {"corrections", "closes", "read_otherwise", "flux", "receivables"}
     assert f"2026-09 is damaged: {file} is missing, was" in reasons["closes"]
     assert closed.rows("SELECT amount::VARCHAR FROM current.usage WHERE id = 'u'") == [("6.00",)]
     assert reasons["closes"] in list_closes(closed)[0]["problem"]

@@ -198,7 +198,7 @@ WORK = {
 }
 
 
-RARE = pytest.mark.slow  # its steps are those of "close"
+RARE = ("prepare", "erase", "prune", "rollback")  # minutes; most of their steps are those of others
 
 
 def open_copy(copy: Path, _number: int) -> Stores:
@@ -227,7 +227,8 @@ def kill_work(
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=RARE if name == "prepare" else ()) for name in WORK]
+    "name",
+    [pytest.param(name, marks=pytest.mark.slow if name in RARE else ()) for name in WORK],
 )
 def test_what_is_killed_at_any_durable_step_is_done_by_the_next_command(
     name: str, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
