@@ -198,4 +198,6 @@ def serving(
         started(dagster_command(str(port)), own, port, dagster / "dagster.log"),
         dg.DagsterInstance.from_config(str(dagster)) as instance,
     ):
+        # Until then the UI lets nobody launch a backfill, and an open dialog does not ask again.
+        until(lambda: "BACKFILL" in instance.get_daemon_heartbeats(), "the daemon of backfills")
         yield instance, port
