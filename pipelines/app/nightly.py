@@ -196,7 +196,7 @@ def _write_report(session: AppSession, built: BuildResult | None) -> Path | None
     page = current_page(session)
     if page is not None and not built.is_new:
         return page
-    figures = read_figures_of_books(session)
+    figures = read_figures_of_books(session, with_details=True)
     page = write_report(session, figures)
     if built.is_new and session.settings.notify_summary:
         app.notify.notify_summary(session, figures)

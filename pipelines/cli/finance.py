@@ -270,7 +270,7 @@ def report(
 ) -> int:
     """Write the finance report of the published books as one HTML page."""
     session = open_home()
-    figures = finance.report.read_figures_of_books(session)
+    figures = finance.report.read_figures_of_books(session, with_details=True)
     file = finance.report.write_report(session, figures)
     verdicts = finance.report.judge(figures)
     totals = verdicts.totals()

@@ -14,8 +14,9 @@ from pipelines.core.files import private_folder, share, storing
 from pipelines.core.text import printable
 from pipelines.finance.reconcile.views import hide_names
 from pipelines.finance.reconciled import open_books, read_age, require_books
+from pipelines.finance.reports.details import read_details
 from pipelines.finance.reports.queries import EARLIER, Figures, read_figures
-from pipelines.finance.reports.render import PastReport, render_index, render_report
+from pipelines.finance.reports.render import PastReport, render_index, render_page
 from pipelines.finance.reports.verdicts import judge as judge  # noqa: PLC0414 - for `report`
 from pipelines.versions.stores import Stores
 from pipelines.versions.version_scans import previous_versions
@@ -31,11 +32,14 @@ Prepare = Callable[[duckdb.DuckDBPyConnection], None]
 """What is done to open books before they are read."""
 
 
-def read_figures_of_books(session: Stores, *, with_names: bool = True) -> Figures:
+def read_figures_of_books(
+    session: Stores, *, with_names: bool = True, with_details: bool = False
+) -> Figures:
     """Return the figures of the published books, and what they were earlier.
 
     Earlier are the books of the newest version with older data, and those of the last close.
-    Without names, partners are shown by their identifiers. Raises PartnerSyncError.
+    Without names, partners are shown by their identifiers. With details, they have the lists that
+    the page shows by clicking. Raises PartnerSyncError.
     """
     require_books(session)
     folder = BooksFolder(session.warehouse)
@@ -45,6 +49,8 @@ def read_figures_of_books(session: Stores, *, with_names: bool = True) -> Figure
             prepare(db)
             previous = _read_previous(session, folder, version, prepare)
             figures = read_figures(db, version.number, previous=previous)
+            if with_details:
+                figures = replace(figures, details=read_details(db, figures))
             figures = replace(figures, doubts=[*read_age(session), *figures.doubts])
     except duckdb.Error as error:
         if is_memory_refused(error):
@@ -86,7 +92,7 @@ def write_report(session: Stores, figures: Figures) -> Path:
     store = session.warehouse.store
     file = _page_of(session, figures.version)
     with storing(file, "`partner-sync report`"):
-        store.write(file, render_report(figures).encode())
+        store.write(file, render_page(figures).encode())
         reports = []
         for page, kept in store.list(folder, "v*.html").items():
             name = NAME.fullmatch(page.name)

@@ -109,6 +109,29 @@ def judge_months(figures: Figures, *, is_all_known: bool) -> tuple[MonthVerdict,
     return tuple(verdicts)
 
 
+def every_month(rows: Iterable[Row], *, is_all_known: bool) -> dict[str, list[Any]]:
+    """Return each month of a connection and currency by column, with verdict and sign-off.
+
+    The rows are those of `details/months.sql`. Amounts are exact texts.
+    """
+    columns: dict[str, list[Any]] = defaultdict(list)
+    for row in rows:
+        is_known = is_all_known and not row["is_doubtful"]
+        reasons = []
+        for reason, breaks in ((OPEN_BREAKS, "open_breaks"), ("uncertain", "uncertain_breaks")):
+            if row[breaks]:
+                reasons.append({"reason": reason})
+        columns["connection"].append(row["connection"])
+        columns["month"].append(row["month"].isoformat()[:7] if row["month"] else None)
+        columns["currency"].append(row["currency"])
+        columns["signed"].append(_sign_off(row, is_known=is_known))
+        columns["answer"].append(_answer_of_month([row], reasons, is_known=is_known))
+        columns["open_breaks"].append(row["open_breaks"])
+        for name in ("used", "billed", "credited", "difference", "underbilled", "overbilled"):
+            columns[name].append(f"{row[name]:f}")
+    return dict(columns)
+
+
 def judge_changed_months(figures: Figures) -> tuple[ChangedMonth, ...]:
     """Return the closed months that are not as they were signed off, the newest first."""
     rows_of: dict[date, list[Row]] = defaultdict(list)

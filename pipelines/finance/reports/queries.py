@@ -15,6 +15,7 @@ from pipelines.finance.doubt import Doubt
 from pipelines.finance.mapping import REMEDY
 from pipelines.finance.materiality import create_break_order
 from pipelines.finance.reconcile.statements import read_notes
+from pipelines.finance.reports.listings import Detail
 from pipelines.finance.unread import doubts_of, notes_of, read_not_evaluated, read_unread
 from pipelines.warehouse.duckdb_file import Row, fetch_rows
 
@@ -51,7 +52,7 @@ class Figures:
     `not_evaluated` are the rules and tables that were not, `unread` the records that cannot be
     read. `doubts` say why there may be other breaks, `notes` what was not needed. `previous` and
     `closed` are earlier versions, the latter at the last close. `amounts` are those of each
-    partner's month.
+    partner's month. `details` are the lists that the page shows by clicking, where they are read.
     """
 
     version: int
@@ -67,6 +68,7 @@ class Figures:
     amounts: pa.Table | None = None
     previous: "Figures | None" = None
     closed: "Figures | None" = None
+    details: tuple[Detail, ...] = ()
 
 
 def read_figures(

@@ -1,10 +1,13 @@
 """Turns figures into one HTML page that needs no other file, no script and no network."""
 
 import re
+from base64 import b64encode
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from decimal import Decimal, localcontext
 from functools import cache
+from hashlib import sha256
+from importlib.resources import files
 from typing import Final, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -14,6 +17,7 @@ from pipelines.core.text import counted, printable
 from pipelines.finance.currencies import USUAL_DIGITS, digits_of
 from pipelines.finance.reconcile.statements import RULES, read_statement
 from pipelines.finance.reports.amounts import EXACT
+from pipelines.finance.reports.embed import Packed, pack
 from pipelines.finance.reports.month_verdicts import (
     OPEN_BREAKS,
     Answer,
@@ -46,6 +50,14 @@ FIGURE_SPACE: Final = "\u2007"
 POINT_SPACE: Final = "\u2060\u2008\u2060"
 
 
+# In this order: no text becomes HTML, also not while the library starts.
+SCRIPTS: Final = (
+    "script/trusted.js", "vendor/dataTables.LICENSE.txt", "vendor/dataTables.min.js",
+    "script/amounts.js", "script/lists.js", "script/cells.js", "script/tables.js",
+    "script/page.js",
+)  # fmt: skip
+
+
 class PastReport(NamedTuple):
     """A report that was written earlier."""
 
@@ -63,11 +75,27 @@ class Axis(NamedTuple):
 
 
 def render_report(figures: Figures) -> str:
-    """Return the page of a version."""
+    """Return the page of a version, without a script: as it is printed, and as it is signed."""
+    return _render(figures, [])
+
+
+def render_page(figures: Figures) -> str:
+    """Return the page of a version that also answers by clicking, as far as its rows have room."""
+    plain = render_report(figures)
+    taken = len(plain.encode()) + sum(len(script.encode()) for script in _scripts())
+    currencies = order_of(figures)
+    digits = {currency: digits_of(currency) for currency in currencies if currency}
+    lists = pack(figures.details, taken, {"": USUAL_DIGITS, **digits})
+    return _render(figures, lists) if lists else plain
+
+
+def _render(figures: Figures, lists: Sequence[Packed]) -> str:
     tables = figures.tables
     order = order_of(figures)
     not_open = [row for row in tables["reasons"] if row["reason"] != OPEN_BREAKS]
     page = _environment().get_template("page.html")
+    scripts = _scripts() if lists else ()
+    style = _read("page.css")
     # Charts divide amounts, which may have more digits than Python's default context.
     with localcontext(EXACT):
         return page.render(
@@ -84,7 +112,41 @@ def render_report(figures: Figures) -> str:
             receivable_ages=lay_out_ages(tables["receivables"], "open", "bills"),
             in_no_open_break=sums_by_reason(not_open, order),
             set_apart=sums_by_reason(tables["apart"], order),
+            lists=lists,
+            scripts=[Markup(script) for script in scripts],  # noqa: S704 - our files
+            style=Markup(style),  # noqa: S704 - our file
+            policy=_policy(style, scripts),
         )
+
+
+@cache
+def _scripts() -> tuple[str, ...]:
+    """Return the scripts of the page. The license of the library is a comment in it."""
+    scripts = []
+    for name in SCRIPTS:
+        text = _read(name)
+        scripts.append(f"/*\n{text}*/" if name.endswith(".txt") else text)
+    return tuple(scripts)
+
+
+@cache
+def _read(name: str) -> str:
+    return files("pipelines.finance.reports").joinpath(name).read_text("utf-8")
+
+
+def _policy(style: str, scripts: Sequence[str]) -> str:
+    """Return the policy of the page: only its own style and scripts act, and nothing is loaded."""
+    parts = ["default-src 'none'", f"style-src {_source(style)}"]
+    parts += ["base-uri 'none'", "form-action 'none'"]
+    if scripts:
+        parts.append(f"script-src {' '.join(map(_source, scripts))}")
+        parts += ["require-trusted-types-for 'script'", "trusted-types default"]
+    return "; ".join(parts)
+
+
+def _source(text: str) -> str:
+    """Return the source of a policy that is exactly this text."""
+    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
 
 
 def _money_of(currencies: Iterable[str | None]) -> Callable[..., Markup]:

@@ -136,7 +136,7 @@ def judge(figures: Figures) -> Verdicts:
     tables = figures.tables
     doubts = () if figures.problem else tuple(figures.doubts)
     not_complete = _not_complete(tables["proofs"])
-    is_all_known = not not_complete and not tables["not_checked"]
+    is_known = is_all_known(figures)
     open_with = max((row["partners"] for row in tables["severities"]), default=0)
     closed_months: tuple[date, ...] = ()
     last_closed_at = None
@@ -148,14 +148,14 @@ def judge(figures: Figures) -> Verdicts:
     return Verdicts(
         version=figures.version,
         problem=figures.problem,
-        answer=_answer_of_version(figures, is_known=is_all_known and not doubts),
+        answer=_answer_of_version(figures, is_known=is_known and not doubts),
         doubts=doubts,
         not_complete=not_complete,
         open_breaks=len(tables["open_breaks"]),
         partners=open_with,
         severities={row["severity"]: row["breaks"] for row in tables["severities"]},
         currencies=tuple(_totals(row, previous) for row in tables["currencies"]),
-        months=judge_months(figures, is_all_known=is_all_known),
+        months=judge_months(figures, is_all_known=is_known),
         closed_months=closed_months,
         last_closed_at=last_closed_at,
         alerts=judge_alerts(figures),
@@ -164,6 +164,12 @@ def judge(figures: Figures) -> Verdicts:
         changed_months=judge_changed_partner_months(figures),
         flux=judge_flux(figures),
     )
+
+
+def is_all_known(figures: Figures) -> bool:
+    """Return whether every list that is compared is complete, and every check ran."""
+    tables = figures.tables
+    return not _not_complete(tables["proofs"]) and not tables["not_checked"]
 
 
 def _not_complete(proofs: Iterable[Row]) -> tuple[str, ...]:

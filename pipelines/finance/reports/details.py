@@ -1,0 +1,65 @@
+"""Reads the rows of the lists that the page shows by clicking, from the files of `details/`."""
+
+from contextlib import suppress
+from importlib.resources import files
+from typing import Final
+
+import duckdb
+
+from pipelines.finance.reports.listings import LISTINGS, Detail, Listing
+from pipelines.finance.reports.month_verdicts import every_month
+from pipelines.finance.reports.queries import Figures
+from pipelines.finance.reports.verdicts import is_all_known
+from pipelines.warehouse.duckdb_file import fetch_rows
+
+# An amount as the shortest text that has all its digits.
+CREATE_EXACT: Final = r"""
+CREATE OR REPLACE TEMP MACRO exact(amount) AS
+    regexp_replace(amount::VARCHAR, '(\.\d*?)0+$', '\1').regexp_replace('\.$', '')
+"""
+CREATE_TO_PAY: Final = """
+CREATE OR REPLACE TEMP VIEW to_pay AS
+SELECT bills.connection, bills.bill, bills.currency, bills.due_on, bills.open_amount
+FROM reconciliation.receivables AS bills
+"""
+NOTHING_TO_PAY: Final = """
+CREATE OR REPLACE TEMP VIEW to_pay AS
+SELECT
+    NULL::VARCHAR AS connection, NULL::VARCHAR AS bill, NULL::VARCHAR AS currency,
+    NULL::DATE AS due_on, NULL::DECIMAL(18, 2) AS open_amount
+LIMIT 0
+"""
+COUNT: Final = "SELECT count(*) FROM {table}"
+
+
+def read_details(db: duckdb.DuckDBPyConnection, figures: Figures) -> tuple[Detail, ...]:
+    """Return the lists of the page, in the order in which they are embedded.
+
+    `db` is the connection from which the figures were read: lists use the tables of their queries.
+    A list that reads a table which could not be evaluated is left out. Raises duckdb.Error.
+    """
+    if figures.problem:
+        return ()
+    db.execute(CREATE_EXACT)
+    try:
+        db.execute(CREATE_TO_PAY)
+    except duckdb.CatalogException:
+        db.execute(NOTHING_TO_PAY)
+    details = []
+    for listing in LISTINGS:
+        with suppress(duckdb.CatalogException):
+            details.append(_read(db, listing, figures))
+    return tuple(details)
+
+
+def _read(db: duckdb.DuckDBPyConnection, listing: Listing, figures: Figures) -> Detail:
+    name = listing.name.replace("-", "_")
+    query = files("pipelines.finance.reports").joinpath(f"details/{name}.sql").read_text("utf-8")
+    if name == "months":
+        columns = every_month(fetch_rows(db, query), is_all_known=is_all_known(figures))
+    else:
+        columns = db.execute(query).to_arrow_table().to_pydict()
+    rows = Detail(listing, columns, 0).rows
+    if listing.table:
+        ((rows,),) = db.execute(COUNT.format(table=listing.table)).fetchall()
+    return Detail(listing, columns, rows)

@@ -1,0 +1,23 @@
+-- The bills and credit notes of the two newest months that have begun; the newest months first.
+WITH begun AS (
+    SELECT DISTINCT bills.month
+    FROM reconciliation.bill_totals AS bills
+    CROSS JOIN as_of
+    WHERE bills.month <= as_of.as_of::DATE
+    ORDER BY bills.month DESC
+    LIMIT 2
+)
+SELECT
+    bills.connection, bills.number, bills.bill, bills.partner, bills.partner_id,
+    strftime(bills.month, '%Y-%m') AS month, bills.currency,
+    strftime(bills.issued_at, '%Y-%m-%d') AS issued, strftime(open.due_on, '%Y-%m-%d') AS due,
+    coalesce(bills.set_apart, 'bill') AS kind,
+    if(kind IN ('bill', 'credit note'), exact(bills.billed), NULL) AS billed,
+    if(kind IN ('bill', 'credit note'), NULL, exact(bills.billed)) AS not_counted,
+    bills.usage_lines, exact(open.open_amount) AS open
+FROM finance.bills AS bills
+JOIN begun USING (month)
+LEFT JOIN to_pay AS open
+    ON open.connection = bills.connection AND open.bill = bills.bill
+    AND open.currency IS NOT DISTINCT FROM bills.currency
+ORDER BY bills.month DESC, bills.partner, bills.partner_id, bills.number, bills.bill

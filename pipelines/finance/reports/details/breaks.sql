@@ -1,0 +1,14 @@
+-- Breaks that nobody has resolved, also uncertain ones, with what to do. The first one comes first.
+SELECT
+    breaks.break_id, breaks.severity, breaks.connection,
+    coalesce(breaks.partner_name, breaks.partner, 'no partner') AS partner,
+    breaks.partner AS partner_id, strftime(breaks.month, '%Y-%m') AS month, breaks.currency,
+    breaks.cause, exact(breaks.used_amount) AS used, exact(breaks.billed_amount) AS billed,
+    exact(breaks.difference) AS difference, breaks.age_days AS age,
+    strftime(breaks.first_seen, '%Y-%m-%d') AS first_seen, breaks.owner,
+    coalesce(breaks.uncertain, breaks.doubt) AS uncertain, breaks.rows, rules.remedy
+FROM reconciliation.breaks AS breaks
+JOIN break_order AS places USING (break_id)
+LEFT JOIN reconciliation.rules AS rules USING (rule)
+WHERE breaks.state <> 'resolved'
+ORDER BY breaks.uncertain IS NOT NULL, places.place

@@ -1,0 +1,30 @@
+-- All months of a partner together, by currency. The largest open differences come first.
+WITH found AS (
+    SELECT
+        breaks.connection, breaks.partner, breaks.currency,
+        sum(breaks.difference) FILTER (breaks.difference < 0) AS underbilled,
+        sum(breaks.difference) FILTER (breaks.difference > 0) AS overbilled,
+        count(*) AS open_breaks, max(breaks.age_days) AS age
+    FROM open_breaks AS breaks
+    GROUP BY ALL
+), sums AS (
+    SELECT
+        months.connection, months.partner_id, months.partner, months.currency,
+        sum(months.used) AS used, sum(months.billed) AS billed, sum(months.credited) AS credited,
+        sum(months.difference) AS difference
+    FROM finance.partner_months AS months
+    GROUP BY ALL
+)
+SELECT
+    sums.connection, sums.partner, sums.partner_id, sums.currency, exact(sums.used) AS used,
+    exact(sums.billed) AS billed, exact(sums.credited) AS credited,
+    exact(sums.difference) AS difference, exact(coalesce(found.underbilled, 0)) AS underbilled,
+    exact(coalesce(found.overbilled, 0)) AS overbilled,
+    coalesce(found.open_breaks, 0) AS open_breaks, found.age
+FROM sums
+LEFT JOIN found ON found.connection = sums.connection
+    AND found.partner IS NOT DISTINCT FROM sums.partner_id
+    AND found.currency IS NOT DISTINCT FROM sums.currency
+ORDER BY
+    greatest(-found.underbilled, found.overbilled) DESC NULLS LAST, abs(sums.difference) DESC,
+    sums.partner, sums.partner_id, sums.connection, sums.currency

@@ -1,0 +1,200 @@
+"""The lists that the page shows by clicking: their columns, and in which order they are embedded.
+
+Not here: their rows (details), how they get into the file (embed), and how they are shown
+(`script/`).
+"""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column that the page shows.
+
+    `kind`: `text`, `month` (2026-09), `day` (2026-09-30), `count`, `amount`, `change` (an amount
+    with its sign), `partner`, `break` (a number that opens its records). `link` is the list to
+    which the value leads, with the values of `by` as filters. Amounts and counts have a sum.
+    """
+
+    name: str
+    label: str
+    kind: str = "text"
+    link: str = ""
+    by: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Listing:
+    """A list of the page. `command` shows what is not embedded of it, `note` says what it is.
+
+    `table` has all its rows, where the file of `details/` selects only some of them. `parent` is
+    the list whose rows open the rows of this one; then it has no place of its own.
+    """
+
+    name: str
+    title: str
+    columns: tuple[Column, ...]
+    command: str
+    note: str = ""
+    table: str = ""
+    parent: str = ""
+
+
+@dataclass(frozen=True)
+class Detail:
+    """The rows of a list, by column, in the order in which they are embedded.
+
+    `total` counts those that exist, which may be more.
+    """
+
+    listing: Listing
+    columns: dict[str, list[Any]]
+    total: int
+
+    @property
+    def rows(self) -> int:
+        """Return the number of rows."""
+        return len(next(iter(self.columns.values()), ()))
+
+
+PARTNER: Final = Column("partner", "Partner", "partner")
+CONNECTION: Final = Column("connection", "Connection", "connection")
+MONTH: Final = Column("month", "Month", "month")
+AMOUNTS: Final = (
+    Column("used", "Used", "amount"),
+    Column("billed", "Billed", "amount"),
+    Column("credited", "Credit notes", "change"),
+    Column("difference", "Difference", "change"),
+)
+OPEN_AMOUNTS: Final = (
+    Column("underbilled", "Underbilled", "change"),
+    Column("overbilled", "Overbilled", "change"),
+)
+ALL_PARTNERS: Final = ("month", "currency", "connection")
+ALL_MONTHS: Final = ("partner", "currency", "connection")
+ONE_MONTH: Final = ("partner", "month", "currency", "connection")
+DIFFERENCE: Final = "Difference = billed + credit notes \u2212 used."
+LISTINGS: Final = (
+    Listing(
+        "months",
+        "Months",
+        (
+            Column("month", "Month", "month", "partner-months", ALL_PARTNERS),
+            CONNECTION,
+            Column("signed", "Signed off"),
+            Column("answer", "Is it right?", "answer"),
+            *AMOUNTS,
+            *OPEN_AMOUNTS,
+            Column("open_breaks", "Open breaks", "count", "breaks", ALL_PARTNERS),
+        ),
+        'partner-sync sql "FROM finance.month_totals"',
+        f"{DIFFERENCE} Underbilled and overbilled: the open breaks. Select a month to see its "
+        "partners.",
+    ),
+    Listing(
+        "partners",
+        "Partners",
+        (
+            Column("partner", "Partner", "partner", "partner-months", ALL_MONTHS),
+            CONNECTION,
+            *AMOUNTS,
+            *OPEN_AMOUNTS,
+            Column("open_breaks", "Open breaks", "count", "breaks", ALL_MONTHS),
+            Column("age", "Oldest, days", "days"),
+        ),
+        'partner-sync sql "FROM finance.partner_months"',
+        f"All months together. {DIFFERENCE} Select a partner to see its months.",
+    ),
+    Listing(
+        "breaks",
+        "Open breaks",
+        (
+            Column("break_id", "Break", "break"),
+            Column("severity", "Severity", "severity"),
+            PARTNER,
+            CONNECTION,
+            MONTH,
+            Column("cause", "Cause"),
+            Column("used", "Used", "amount"),
+            Column("billed", "Billed", "amount"),
+            Column("difference", "Difference", "change"),
+            Column("age", "Age, days", "days"),
+            Column("first_seen", "First seen", "day"),
+            Column("owner", "Assigned to"),
+            Column("uncertain", "Uncertain because"),
+        ),
+        "partner-sync breaks",
+        "An open break is a difference that nobody has explained or resolved yet. Select its "
+        "number to see its records and what to do. Age counts from the end of the month, or from "
+        "the day when the bill was due.",
+    ),
+    Listing(
+        "records",
+        "Records of open breaks",
+        (
+            Column("side", "Side"),
+            Column("id", "Record"),
+            Column("number", "Bill number"),
+            Column("issued", "Issued", "day"),
+            Column("quantity", "Quantity", "quantity"),
+            Column("amount", "Amount", "amount"),
+        ),
+        "partner-sync trace break NUMBER",
+        parent="breaks",
+    ),
+    Listing(
+        "resolved",
+        "Resolved breaks",
+        (
+            Column("break_id", "Break"),
+            PARTNER,
+            CONNECTION,
+            MONTH,
+            Column("cause", "Cause"),
+            Column("difference", "Difference", "change"),
+            Column("resolved_on", "Resolved on", "day"),
+            Column("resolved_by", "By"),
+            Column("reason", "Reason"),
+        ),
+        "partner-sync breaks --state resolved",
+        "Resolved by a person, with the reason; or no longer found: the records do not show the "
+        "difference any more.",
+    ),
+    Listing(
+        "partner-months",
+        "Months of partners",
+        (
+            Column("partner", "Partner", "partner", "partner-months", ALL_MONTHS),
+            CONNECTION,
+            Column("month", "Month", "month", "bills", ONE_MONTH),
+            *AMOUNTS,
+            Column("verdict", "Verdict"),
+            Column("cause", "Likely cause"),
+            Column("open_breaks", "Open breaks", "count", "breaks", ONE_MONTH),
+        ),
+        'partner-sync sql "FROM finance.partner_months"',
+        f"{DIFFERENCE} Select a month to see its bills.",
+    ),
+    Listing(
+        "bills",
+        "Bills",
+        (
+            Column("number", "Bill number"),
+            Column("bill", "Bill"),
+            PARTNER,
+            CONNECTION,
+            MONTH,
+            Column("issued", "Issued", "day"),
+            Column("due", "Due", "day"),
+            Column("kind", "Kind"),
+            Column("usage_lines", "Lines", "count"),
+            Column("billed", "Billed", "amount"),
+            Column("not_counted", "Does not count", "amount"),
+            Column("open", "To be paid", "amount"),
+        ),
+        'partner-sync sql "FROM finance.bills"',
+        "Bills and credit notes of the two newest months.",
+        table="reconciliation.bill_totals",
+    ),
+)  # fmt: skip

@@ -1,0 +1,85 @@
+// What a cell shows of a value. Text from data becomes text nodes, never HTML.
+const Cells = (() => {
+  "use strict";
+  const MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(" ");
+  const NUMBERS = new Set(["amount", "change", "quantity", "count", "days"]);
+  const ANSWERS = {
+    "balanced": ["Yes: balanced", "good"],
+    "open breaks": ["No: open breaks", "bad"],
+    "not proven": ["Not proven", "warn"],
+    "no open break": ["No open break", ""],
+    "no open break so far": ["No open break so far", ""],
+  };
+  const SEVERITIES = { high: "bad", medium: "warn", low: "" };
+
+  function element(name, attributes = {}, ...content) {
+    const made = document.createElement(name);
+    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+    made.append(...content);
+    return made;
+  }
+
+  function month(text) {
+    if (!text) return "no month";
+    const [year, number] = text.split("-");
+    return `${MONTHS[number - 1]} ${year}`;
+  }
+
+  function day(text) {
+    return text ? `${text.slice(8)} ${month(text.slice(0, 7))}` : "";
+  }
+
+  // Return the text of a value.
+  function textOf(column, row, digits) {
+    const value = row[column.name];
+    switch (column.kind) {
+      case "amount": return value === null ? "" : Amounts.format(value, digits, false);
+      case "change": return value === null ? "" : Amounts.format(value, digits, true);
+      case "quantity": return value === null ? "" : Amounts.format(value, 0, false);
+      case "count": return value === null ? "" : value.toLocaleString("en");
+      case "month": return month(value);
+      case "day": return day(value);
+      case "answer": return ANSWERS[value]?.[0] ?? value;
+      default: return value === null ? "" : String(value);
+    }
+  }
+
+  // Return what is compared when a column is sorted.
+  function keyOf(column, row) {
+    const value = row[column.name];
+    if (["amount", "change", "quantity"].includes(column.kind)) return Amounts.units(value);
+    if (column.kind === "severity") return Object.keys(SEVERITIES).indexOf(value);
+    return value;
+  }
+
+  function link(column, row, text) {
+    const filters = new URLSearchParams();
+    for (const name of column.by) filters.set(name, Lists.text(row[name]));
+    return element("a", { href: `#/${column.link}?${filters}` }, text);
+  }
+
+  // Return the node of a cell.
+  function node(column, row, digits) {
+    const text = textOf(column, row, digits);
+    const value = row[column.name];
+    if (column.kind === "break") {
+      return element("button", { type: "button", "aria-expanded": "false", class: "more" }, text);
+    }
+    if (column.kind === "answer") return badge(text, ANSWERS[value]?.[1]);
+    if (column.kind === "severity") return badge(text, SEVERITIES[value]);
+    const isEmpty = value === 0 && column.kind === "count";
+    const shown = column.kind === "partner" ? element("bdi", {}, text) : text;
+    if (column.link && !isEmpty) return link(column, row, shown);
+    return typeof shown === "string" ? document.createTextNode(shown) : shown;
+  }
+
+  function badge(text, look) {
+    return element("span", { class: look ? `badge ${look}` : "" }, text);
+  }
+
+  function isNumber(column) {
+    return NUMBERS.has(column.kind);
+  }
+
+  return { element, month, textOf, keyOf, node, isNumber };
+})();

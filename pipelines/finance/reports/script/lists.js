@@ -1,0 +1,64 @@
+// The lists that the page has: compressed JSON in its own elements, read when they are asked for.
+const Lists = (() => {
+  "use strict";
+  const FILTERS = ["connection", "currency", "month"];
+  const read = new Map();
+
+  function names() {
+    return [...document.querySelectorAll("[data-list]")].map((each) => each.dataset.list);
+  }
+
+  // Return a list with its rows as objects.
+  function load(name) {
+    if (!read.has(name)) read.set(name, decode(document.getElementById(`list-${name}`)));
+    return read.get(name);
+  }
+
+  async function decode(element) {
+    const bytes = Uint8Array.from(atob(element.textContent), (letter) => letter.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    const list = await new Response(stream).json();
+    list.rows = rowsOf(list);
+    delete list.data;
+    return list;
+  }
+
+  function rowsOf(list) {
+    const rows = Array.from({ length: list.rows }, () => ({}));
+    for (const [name, column] of Object.entries(list.data)) {
+      rows.forEach((row, place) => { row[name] = column.values[column.rows[place]]; });
+    }
+    return rows;
+  }
+
+  // Return the rows that filters select. A partner is named, or a part of its name or identifier.
+  function select(rows, filters) {
+    const wanted = filters.partner;
+    const isName = rows.some((row) => row.partner === wanted);
+    const part = (wanted ?? "").toLowerCase();
+    return rows.filter((row) => {
+      const has = (name) => !filters[name] || !(name in row) || text(row[name]) === filters[name];
+      if (!FILTERS.every(has)) return false;
+      if (!wanted || !("partner" in row)) return true;
+      if (isName) return row.partner === wanted;
+      return `${row.partner} ${row.partner_id ?? ""}`.toLowerCase().includes(part);
+    });
+  }
+
+  function text(value) {
+    return value ?? "none";
+  }
+
+  // Return the different values of a column of some rows, in their order.
+  function values(rows, name) {
+    return [...new Set(rows.map((row) => text(row[name])))];
+  }
+
+  // Return the currencies of rows, in the order that all parts of the page have.
+  function inOrder(rows, currencies) {
+    const place = (currency) => (currencies.indexOf(currency) + 1) || Infinity;
+    return values(rows, "currency").sort((one, other) => place(one) - place(other) || 0);
+  }
+
+  return { names, load, select, values, inOrder, text, FILTERS };
+})();

@@ -1,0 +1,139 @@
+// The page: which list is shown, and its filters. All of it is in the address, behind `#/`.
+(() => {
+  "use strict";
+  const { element, month } = Cells;
+  const place = (name) => document.getElementById(name);
+  const main = document.querySelector("main");
+
+  // Return the list and the filters of the address; without a list, the summary is shown.
+  function address() {
+    const [name, query] = location.hash.slice(2).split("?");
+    const isList = location.hash.startsWith("#/") && Lists.names().includes(name);
+    return { name: isList ? name : "", filters: Object.fromEntries(new URLSearchParams(query)) };
+  }
+
+  // Show what the address says. What had the focus may be gone then: the title takes it.
+  async function changed() {
+    await show();
+    if (document.activeElement === document.body) place("list-title").focus();
+  }
+
+  async function show() {
+    const { name, filters } = address();
+    for (const link of document.querySelectorAll("#views a")) {
+      const isShown = link.hash === `#/${name}` || (!name && link.hash === "#summary");
+      if (isShown) link.setAttribute("aria-current", "page");
+      else link.removeAttribute("aria-current");
+    }
+    main.hidden = Boolean(name);
+    place("lists").hidden = !name;
+    if (name) await showList(name, filters);
+  }
+
+  async function showList(name, filters) {
+    const list = withoutEmpty(await Lists.load(name));
+    const rows = Lists.select(list.rows, filters);
+    place("list-title").textContent = list.title;
+    place("list-note").textContent = list.note;
+    place("list-left-out").replaceChildren(...leftOut(list));
+    place("list-rows").textContent = sentence(rows.length, list.rows.length, filters);
+    fill(list, filters);
+    const boxes = [];
+    for (const currency of Lists.inOrder(rows, list.currencies)) {
+      const own = rows.filter((row) => Lists.text(row.currency) === currency);
+      const heading = currency === "none" ? "No currency" : currency;
+      boxes.push(element("h3", {}, heading), Tables.make(list, own, heading, openBreak));
+    }
+    place("tables").replaceChildren(...boxes);
+  }
+
+  function leftOut(list) {
+    if (!list.left_out) return [];
+    const command = element("code", {}, list.command);
+    return [`${list.left_out} more are not in this file. To see them, run `, command, "."];
+  }
+
+  function sentence(shown, all, filters) {
+    const number = (value) => value.toLocaleString("en");
+    if (!all) return "No rows.";
+    const isFiltered = Object.values(filters).some(Boolean);
+    return isFiltered ? `${number(shown)} of ${number(all)} rows.` : `${number(all)} rows.`;
+  }
+
+  // Columns without a value are not shown, nor the connection where there is only one.
+  function withoutEmpty(list) {
+    const isOne = place("filter-connection").length < 3;
+    const columns = list.columns.filter((column) => {
+      if (column.kind === "connection") return !isOne;
+      return list.rows.some((row) => row[column.name] !== null);
+    });
+    return { ...list, columns };
+  }
+
+  // Return the records of a break, and what to do about it.
+  async function openBreak(row, digits) {
+    const list = await Lists.load("records");
+    const records = list.rows.filter((each) => each.break_id === row.break_id);
+    const content = element("div", {}, Tables.plain(withoutEmpty({ ...list, rows: records }), digits));
+    if (records.length < row.rows) {
+      const command = element("code", {}, `partner-sync trace break ${row.break_id}`);
+      content.append(element("p", {}, `${records.length} of ${row.rows} records. All: `, command));
+    }
+    if (row.remedy) content.append(element("p", {}, `To do: ${row.remedy}`));
+    return content;
+  }
+
+  // Show the filters of the address, those that the list has.
+  function fill(list, filters) {
+    const [first = {}] = list.rows;
+    for (const name of [...Lists.FILTERS, "partner"]) {
+      const input = place(`filter-${name}`);
+      const value = filters[name] ?? "";
+      if (input.options && ![...input.options].some((each) => each.value === value)) {
+        input.append(option(name, value));
+      }
+      input.value = value;
+      const isOne = name === "connection" && input.length < 3;
+      input.parentElement.hidden = isOne || !(name in first);
+    }
+  }
+
+  function option(name, value) {
+    const text = name === "month" && value !== "none" ? month(value) : value;
+    return element("option", { value }, value === "none" ? `no ${name}` : text);
+  }
+
+  function filtered() {
+    const query = new URLSearchParams();
+    for (const name of [...Lists.FILTERS, "partner"]) {
+      const { value } = place(`filter-${name}`);
+      if (value) query.set(name, value);
+    }
+    location.hash = `/${address().name}?${query}`;
+  }
+
+  // Fill the filters with what the lists of months and partners have.
+  async function prepare() {
+    const months = await Lists.load("months");
+    for (const name of Lists.FILTERS) {
+      const options = Lists.values(months.rows, name).map((value) => option(name, value));
+      place(`filter-${name}`).append(...options);
+    }
+    const partners = await Lists.load("partners");
+    const named = Lists.values(partners.rows, "partner").map((value) => element("option", { value }));
+    place("partner-names").append(...named);
+  }
+
+  async function start() {
+    await prepare();
+    place("views").hidden = false;
+    place("filters").addEventListener("change", filtered);
+    place("filters").addEventListener("submit", (event) => event.preventDefault());
+    place("clear").addEventListener("click", () => { location.hash = `/${address().name}`; });
+    addEventListener("hashchange", changed);
+    await show();
+    document.documentElement.dataset.ready = "yes";
+  }
+
+  start();
+})();

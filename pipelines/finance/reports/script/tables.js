@@ -1,0 +1,116 @@
+// Tables that sort: one for each currency, as amounts of two currencies are never added.
+const Tables = (() => {
+  "use strict";
+  const { element } = Cells;
+  const PAGE = 25;
+  const words = new Intl.Collator("en", { numeric: true });
+
+  // What is not known comes last, in either direction.
+  function order(direction) {
+    return (one, other) => {
+      if (one === null || other === null) return Number(one === null) - Number(other === null);
+      if (typeof one === "string") return direction * words.compare(one, other);
+      return direction * Amounts.compare(one, other);
+    };
+  }
+  DataTable.type("exact", { order: { asc: order(1), desc: order(-1) } });
+  DataTable.ext.errMode = "throw";
+
+  // Return a table of rows in one currency. `open` gives what a break opens.
+  function make(list, rows, currency, open) {
+    const columns = list.columns;
+    const digits = list.digits[currency] ?? list.digits[""];
+    const table = element("table", {},
+      element("caption", { class: "unseen" }, `${list.title}, ${currency}`),
+      element("thead", {}, headings(columns)));
+    if (columns.some((column) => column.kind === "change" || column.kind === "amount")) {
+      table.append(element("tfoot", {}, sums(columns, rows, digits)));
+    }
+    const box = element("div", {}, table);
+    const made = new DataTable(table, {
+      data: rows,
+      columns: columns.map((column) => settings(column, digits)),
+      order: [],
+      searching: false,
+      autoWidth: false,
+      typeDetect: false,
+      pageLength: PAGE,
+      layout: { topStart: null, topEnd: null, bottomStart: null, bottomEnd: paging(rows) },
+      language: { paginate: { first: "First", previous: "Previous", next: "Next", last: "Last" } },
+    });
+    scrolls(box, `${list.title}, ${currency}`);
+    table.addEventListener("click", (event) => {
+      const button = event.target.closest("button.more");
+      if (button) toggle(made, button, (row) => open(row, digits));
+    });
+    return box;
+  }
+
+  function paging(rows) {
+    return rows.length > PAGE ? "paging" : null;
+  }
+
+  function headings(columns) {
+    const cells = columns.map((column) => element("th", { scope: "col" }, column.label));
+    return element("tr", {}, ...cells);
+  }
+
+  function sums(columns, rows, digits) {
+    const cells = columns.map((column, place) => {
+      if (place === 0) return element("th", { scope: "row" }, sumLabel(rows.length));
+      return element("td", { class: look(column) }, sumOf(column, rows, digits));
+    });
+    return element("tr", {}, ...cells);
+  }
+
+  function sumLabel(number) {
+    return `Sum of ${number === 1 ? "1 row" : `${number.toLocaleString("en")} rows`}`;
+  }
+
+  function sumOf(column, rows, digits) {
+    const values = rows.map((row) => row[column.name]);
+    if (column.kind === "count") return values.reduce((sum, value) => sum + value, 0).toLocaleString("en");
+    if (column.kind !== "amount" && column.kind !== "change") return "";
+    return Amounts.format(Amounts.sum(values), digits, column.kind === "change");
+  }
+
+  function settings(column, digits) {
+    return {
+      type: "exact",
+      className: look(column),
+      data: (row, type) => type === "display" ? Cells.node(column, row, digits) : Cells.keyOf(column, row),
+    };
+  }
+
+  function look(column) {
+    if (Cells.isNumber(column)) return "number";
+    return column.kind === "text" || column.kind === "partner" ? "text" : "short";
+  }
+
+  // A box that scrolls can be reached by keyboard.
+  function scrolls(box, label) {
+    const inner = box.querySelector("table").parentElement;
+    inner.classList.add("scroll");
+    inner.setAttribute("tabindex", "0");
+    inner.setAttribute("role", "region");
+    inner.setAttribute("aria-label", label);
+  }
+
+  function toggle(made, button, open) {
+    const row = made.row(button.closest("tr"));
+    const isOpen = row.child.isShown();
+    button.setAttribute("aria-expanded", String(!isOpen));
+    if (isOpen) row.child.hide();
+    else open(row.data()).then((content) => row.child(content, "opened").show());
+  }
+
+  // A table of few rows, as they come.
+  function plain(list, digits) {
+    const body = list.rows.map((row) => element("tr", {}, ...list.columns.map((column) =>
+      element("td", { class: look(column) }, Cells.node(column, row, digits)))));
+    return element("table", {}, element("thead", {}, headings(list.columns)),
+      element("tbody", {}, ...body));
+  }
+
+  return { make, plain };
+})();

@@ -1,0 +1,210 @@
+"""The lists of the report in a real browser: sorted exactly, filtered, opened, without a mouse."""
+
+import random
+import re
+from collections.abc import Iterator
+from decimal import Decimal
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from pipelines.finance.report import read_figures_of_books, write_report
+from pipelines.finance.reports.text import format_amount
+from tests.browser.operator import open_chromium
+from tests.browser.test_report import publish_books
+from tests.reconcile.books import bill, line, partners, publish, used
+from tests.reports.conftest import HUGE
+from tests.versions.homes import Make, Record, Stores, made_home
+
+HOSTILE = "<img src=x onerror=\"document.title='acted'\"> & <b>bold</b>"
+LARGE = int(HUGE.partition(".")[0])
+
+
+def publish_hostile(stores: Stores) -> None:
+    """Amounts that no float tells apart, of partners whose names are HTML."""
+    names: list[Record] = [*partners(["first"]), {"id": "h", "name": HOSTILE, "externalId": "x"}]
+    usage = [used(f"u{each}", f"{LARGE + each}.0{each}", partner="h") for each in range(5)]
+    usage.append(used("small", "9.10", quantity=3))
+    bills = [bill("b", line("small", "10.00", 3), id=HOSTILE)]
+    publish(stores, partners=names, usage=usage, billing=bills)
+
+
+def written(make: Make, factory: pytest.TempPathFactory) -> Path:
+    stores = made_home(factory, make)
+    copy = stores.copied(factory.mktemp("page") / "home")
+    return write_report(copy, read_figures_of_books(copy, with_details=True))
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return written(publish_books, tmp_path_factory)
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return written(publish_hostile, tmp_path_factory)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with open_chromium() as chromium:
+        yield chromium
+
+
+@pytest.fixture
+def page(browser: Browser, report: Path) -> Iterator[Page]:
+    yield from opened(browser, report)
+
+
+@pytest.fixture
+def hostile_page(browser: Browser, hostile: Path) -> Iterator[Page]:
+    yield from opened(browser, hostile)
+
+
+def opened(browser: Browser, file: Path) -> Iterator[Page]:
+    """Yield a page whose console stays empty."""
+    page = browser.new_page(viewport={"width": 1300, "height": 900})
+    messages: list[str] = []
+    page.on("console", lambda message: messages.append(message.text))
+    page.on("pageerror", lambda error: messages.append(str(error)))
+    page.goto(file.as_uri())
+    expect(page.get_by_role("navigation")).to_be_visible()
+    yield page
+    assert messages == []
+    page.close()
+
+
+def view(page: Page, name: str) -> None:
+    page.get_by_role("navigation").get_by_role("link", name=name, exact=True).click()
+    expect(page.get_by_role("heading", name=name, exact=True)).to_be_visible()
+
+
+def table(page: Page, name: str) -> Locator:
+    return page.get_by_role("table", name=name)
+
+
+def sorting(table: Locator, name: str) -> Locator:
+    """Return what sorts a table by a column."""
+    return table.get_by_role("button", name=re.compile(f"^{name}:"))
+
+
+def column(table: Locator, name: str) -> list[str]:
+    """Return the texts of a column of a table."""
+    heads = table.locator("thead th").all_inner_texts()
+    place = heads.index(name) + 1
+    return table.locator(f"tbody tr > :nth-child({place})").all_inner_texts()
+
+
+def test_september_is_asked_about_in_three_clicks(page: Page) -> None:
+    """Is it right; with whom; which break: which records."""
+    expect(page.get_by_role("heading", name="Is each month right?")).to_be_visible()
+    view(page, "Months")
+    assert page.locator("#tables h3").all_inner_texts() == ["EUR", "GBP", "USD", "JPY", "KWD"]
+    months = table(page, "Months, EUR")
+    assert column(months, "Month")[:3] == ["Nov 2026", "Oct 2026", "Sep 2026"]
+    assert column(months, "Is it right?")[1:3] == ["Yes: balanced", "No: open breaks"]
+    expect(page.locator("main")).to_be_hidden()
+    months.get_by_role("link", name="3", exact=True).click()  # the open breaks of September
+    expect(page.get_by_role("status")).to_have_text("3 of 7 rows.")
+    breaks = table(page, "Open breaks, EUR")
+    assert column(breaks, "Difference") == ["+12,650.00", "+210.00", "\u221299.90"]
+    expect(breaks.locator("tfoot")).to_contain_text("+12,760.10")
+    breaks.locator("tbody").get_by_role("button").first.click()
+    expect(breaks.locator("tr.opened")).to_contain_text("twice#0")
+    expect(breaks.locator("tr.opened")).to_contain_text("12,650.00")
+    expect(breaks.locator("tr.opened")).to_contain_text("To do: ")
+    page.go_back()
+    expect(page.get_by_role("heading", name="Months", exact=True)).to_be_visible()
+
+
+def test_filters_select_rows_and_stay_in_the_address(page: Page) -> None:
+    view(page, "Months of partners")
+    page.get_by_role("combobox", name="Currency").select_option("JPY")
+    page.get_by_role("combobox", name="Month").select_option("2026-09")
+    expect(page.get_by_role("status")).to_have_text("3 of 110 rows.")
+    page.get_by_role("combobox", name="Partner").fill("handel")  # a part of the name
+    page.get_by_role("combobox", name="Partner").press("Enter")
+    expect(page.get_by_role("status")).not_to_have_text("3 of 110 rows.")
+    expect(page.locator("#tables tbody tr")).to_have_count(0)
+    page.get_by_role("combobox", name="Partner").fill("p03")
+    page.get_by_role("combobox", name="Partner").press("Enter")
+    expect(page.locator("#tables tbody tr")).to_have_count(1)
+    page.reload()
+    expect(page.locator("#tables tbody tr")).to_have_count(1)
+    page.get_by_role("button", name="Clear filters").click()
+    expect(page.get_by_role("status")).to_have_text("110 rows.")
+
+
+def test_the_page_works_without_a_mouse(page: Page) -> None:
+    for _each in range(3):  # summary, months, partners
+        page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    partners = table(page, "Partners, EUR")
+    expect(partners).to_be_visible()
+    head = sorting(partners, "Difference")
+    head.focus()
+    page.keyboard.press("Enter")
+    expect(partners.locator("th[aria-sort=ascending]")).to_have_text("Difference")
+    assert column(partners, "Difference")[0] == "\u221222,049.96"
+    page.keyboard.press("Enter")
+    assert column(partners, "Difference")[0] == "+12,600.00"
+    partners.get_by_role("link", name="Sons 6").focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Months of partners")).to_be_focused()
+
+
+def test_amounts_are_sorted_and_added_exactly(hostile_page: Page) -> None:
+    page = hostile_page
+    view(page, "Open breaks")
+    breaks = table(page, "Open breaks, EUR")
+    used_head = sorting(breaks, "Used")
+    used_head.click()
+    used_head.click()
+    amounts = [Decimal(text.replace(",", "")) for text in column(breaks, "Used") if text]
+    assert all(one >= other for one, other in pairwise(amounts))
+    assert sum(amounts) == 5 * LARGE + 10 + Decimal("0.10") + Decimal("9.10")
+    expect(breaks.locator("tfoot")).to_contain_text(f"{sum(amounts):,.2f}")
+
+
+def test_names_never_become_html(hostile_page: Page) -> None:
+    page = hostile_page
+    for name in ("Partners", "Open breaks", "Months of partners", "Bills"):
+        view(page, name)
+        expect(page.locator("#tables").get_by_text(HOSTILE).first).to_be_visible()
+        for button in page.locator("button.more").all():
+            button.click()
+    assert page.title().startswith("Usage and billing")
+    assert page.locator("#tables :is(img, b)").count() == 0
+    # Where text is written as HTML nevertheless, the browser takes it as text.
+    page.evaluate("text => { document.getElementById('tables').innerHTML = text; }", HOSTILE)
+    assert page.locator("#tables").inner_text() == HOSTILE
+
+
+def test_amounts_are_written_as_on_the_printed_page(page: Page) -> None:
+    chance = random.Random(59)
+    texts = []
+    for _each in range(2000):
+        whole = chance.randrange(10 ** chance.randrange(1, 30))
+        fraction = f"{chance.randrange(10**6):06}"[: chance.randrange(7)]
+        sign = chance.choice(("", "-"))
+        texts.append(f"{sign}{whole}.{fraction}" if fraction else f"{sign}{whole}")
+    for currency, digits in (("EUR", 2), ("JPY", 0), ("KWD", 3)):
+        script = "([texts, digits]) => texts.map((text) => Amounts.format(text, digits, true))"
+        shown = page.evaluate(script, [texts, digits])
+        assert shown == [format_amount(Decimal(text), currency, signed=True) for text in texts]
+
+
+@pytest.mark.parametrize("without", ["script", "DecompressionStream"])
+def test_without_script_it_is_the_printed_page(
+    browser: Browser, report: Path, without: str
+) -> None:
+    context = browser.new_context(java_script_enabled=without != "script")
+    page = context.new_page()
+    page.add_init_script("delete globalThis.DecompressionStream")
+    page.goto(report.as_uri())
+    expect(page.get_by_role("heading", name="Is each month right?")).to_be_visible()
+    expect(page.locator("#views")).to_be_hidden()
+    expect(page.locator("#lists")).to_be_hidden()
+    context.close()

@@ -1,0 +1,143 @@
+"""The lists that the page embeds: exact, as much as has room, and nothing that acts by itself."""
+
+import gzip
+import json
+import re
+from base64 import b64decode, b64encode
+from collections import defaultdict
+from decimal import Decimal
+from hashlib import sha256
+from importlib.resources import files
+from typing import Any
+
+import pytest
+
+from pipelines.finance.books import make_books
+from pipelines.finance.report import read_figures_of_books
+from pipelines.finance.reports.amounts import EXACT
+from pipelines.finance.reports.embed import MOST_BYTES, Packed, pack
+from pipelines.finance.reports.listings import LISTINGS, Column, Detail, Listing
+from pipelines.finance.reports.queries import Figures
+from pipelines.finance.reports.render import render_page, render_report
+from tests.reconcile.books import decide
+from tests.reports.conftest import HUGE, SCRIPT, publish_books
+from tests.versions.homes import Stores, made_home
+
+LIST = re.compile(r'<script type="application/gzip;base64" id="list-\S+" data-list="(\S+)">(\S+)<')
+RUN = re.compile("<script>(.*?)</script>", re.DOTALL)
+LIBRARY = "38017a5586acd9c6eb6bbfe8b6938e1a25bdc717c5acfcb07e0c9d663282c59d"
+AMOUNTS = ("used", "billed", "credited", "difference")
+
+
+def lists_of(page: str) -> dict[str, Any]:
+    """Return the lists of a page by name, with their rows."""
+    return {name: list_of(text) for name, text in LIST.findall(page)}
+
+
+def list_of(text: str) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(gzip.decompress(b64decode(text)))
+    rows: list[dict[str, Any]] = [{} for _each in range(document["rows"])]
+    for name, column in document["data"].items():
+        for row, place in zip(rows, column["rows"], strict=True):
+            row[name] = column["values"][place]
+    return {**document, "rows": rows}
+
+
+@pytest.fixture(scope="session")
+def detailed(tmp_path_factory: pytest.TempPathFactory) -> Figures:
+    stores = made_home(tmp_path_factory, publish_books)
+    return read_figures_of_books(stores, with_details=True)
+
+
+def test_lists_are_exact_and_add_up_to_the_totals(detailed: Figures) -> None:
+    lists = lists_of(render_page(detailed))
+    assert list(lists) == [listing.name for listing in LISTINGS]
+    for name in ("months", "partners", "partner-months"):
+        sums: dict[Any, Decimal] = defaultdict(Decimal)
+        for row in lists[name]["rows"]:
+            for column in AMOUNTS:
+                key = row["currency"], column
+                sums[key] = EXACT.add(sums[key], Decimal(row[column]))
+        for total in detailed.tables["currencies"]:
+            for column in AMOUNTS:
+                assert sums[total["currency"], column] == total[column]
+    assert HUGE in [row["used"] for row in lists["partner-months"]["rows"]]
+    names = {row["partner"] for row in lists["partners"]["rows"]}
+    assert {SCRIPT, r"evil\u202egnp"} < names  # as data; what turns text around is visible
+    opened = {row["break_id"]: row for row in lists["breaks"]["rows"]}
+    records = [row["break_id"] for row in lists["records"]["rows"]]
+    assert len(opened) == 7
+    assert {each: row["rows"] for each, row in opened.items()} == {
+        each: records.count(each) for each in records
+    }
+
+
+def test_each_month_has_its_own_verdict(detailed: Figures) -> None:
+    months = lists_of(render_page(detailed))["months"]["rows"]
+    answers = {(row["month"], row["currency"]): row["answer"] for row in months}
+    assert answers["2026-09", "EUR"] == answers["2026-07", "EUR"] == "open breaks"
+    assert answers["2026-12", "EUR"] == "no open break so far"
+    assert answers["2026-09", "JPY"] == "balanced"
+    assert answers["0001-02", "KWD"] == "open breaks"
+    assert {row["signed"] for row in months} == {"not signed off"}
+
+
+def test_only_the_scripts_of_the_page_may_run(detailed: Figures) -> None:
+    page = render_page(detailed)
+    policy = page.partition('Policy" content="')[2].partition('"')[0]
+    scripts = RUN.findall(page)
+    hashes = [b64encode(sha256(each.encode()).digest()).decode() for each in scripts]
+    allowed = policy.partition("script-src ")[2].partition(";")[0].split()
+    assert allowed == [f"'sha256-{each}'" for each in hashes]
+    assert len(hashes) == 8
+    assert "default-src 'none'" in policy
+    assert "require-trusted-types-for 'script'" in policy
+    assert "unsafe" not in policy
+    assert not [each for each in scripts if "<!--" in each or "</script" in each.lower()]
+    without = RUN.sub("", page).lower()
+    assert without.count("<script") == len(LISTINGS)
+    assert page == render_page(detailed)  # the same rows make the same page
+    assert "<script" not in render_report(detailed).lower()  # what is signed
+
+
+def test_the_library_is_that_of_the_package() -> None:
+    folder = files("pipelines.finance.reports").joinpath("vendor")
+    assert sha256(folder.joinpath("dataTables.min.js").read_bytes()).hexdigest() == LIBRARY
+    assert "datatables.net` 3.1.5" in folder.joinpath("README.md").read_text("utf-8")
+    assert "DataTables 3.1.5" in folder.joinpath("dataTables.min.js").read_text("utf-8")[:30]
+    assert "MIT License" in folder.joinpath("dataTables.LICENSE.txt").read_text("utf-8")
+
+
+def test_what_has_no_room_is_counted() -> None:
+    listing = Listing("bills", "Bills", (Column("bill", "Bill"),), "partner-sync sql")
+    # Digests have no pattern: 64 letters of each are 32 bytes.
+    names = [sha256(str(number).encode()).hexdigest() for number in range(10_000)]
+    detail = Detail(listing, {"bill": names}, 12_000)
+    room = 200_000
+
+    def packed(room: int) -> Packed:
+        (one,) = pack([detail], MOST_BYTES - room, {})
+        return one
+
+    some = packed(room)
+    assert 0.9 * room < len(some.text) < room
+    assert 3_000 < some.rows < 5_000
+    found = list_of(some.text)
+    assert [row["bill"] for row in found["rows"]] == names[: some.rows]
+    assert found["left_out"] == f"{12_000 - some.rows:,} rows"
+    assert list_of(packed(1000).text)["left_out"] == "12,000 rows"
+    assert list_of(packed(-1000).text)["rows"] == []
+    assert list_of(packed(MOST_BYTES).text)["left_out"] == "2,000 rows"
+
+
+@pytest.mark.long
+def test_resolved_breaks_have_person_and_reason(stores: Stores) -> None:
+    ((number,),) = stores.rows(
+        "SELECT break_id FROM finance.open_breaks WHERE month = '2026-07-01'"
+    )
+    decide(stores, "break_resolve", number)
+    make_books(stores)
+    lists = lists_of(render_page(read_figures_of_books(stores, with_details=True)))
+    (one,) = [row for row in lists["resolved"]["rows"] if row["break_id"] == number]
+    assert (one["resolved_by"], one["reason"], one["difference"]) == ("ann", "seen", "0.01")
+    assert number not in [row["break_id"] for row in lists["breaks"]["rows"]]
