@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from pipelines.archive import lines
+from pipelines.finance import statements
 from pipelines.finance.reconcile import close_copy
 from pipelines.metadata import engine
 from pipelines.warehouse import books, formats
@@ -18,6 +19,7 @@ def written() -> dict[str, int | str | None]:
         "books": books.FORMAT,
         "metadata": engine.HEAD,
         "close": close_copy.FORMAT,
+        "statement": statements.FORMAT,
     }
 
 

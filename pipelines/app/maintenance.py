@@ -10,6 +10,7 @@ from pathlib import Path
 
 from sqlalchemy import select
 
+from pipelines import finance
 from pipelines.app.session import AppSession
 from pipelines.core import stop
 from pipelines.core.errors import ConfigurationError, PartnerSyncError
@@ -205,14 +206,24 @@ def erase_records(
     show: Callable[[SearchResult], object],
     confirm: Callable[[], object],
 ) -> list[Row]:
-    """Erase records as `versions.erase` does, and make books without them."""
+    """Erase records as `versions.erase` does, and make books without them.
+
+    Statements for partners go first, so that a command that was killed finds the value again.
+    """
+    statements = list[Row]()
+
+    def confirm_and_begin() -> None:
+        confirm()
+        for file in finance.statement.erase_statements(session, request.text):
+            statements.append({"file": str(file), "records": None})
+
     with change.change_versions(session):
         memory.settle(session)
-    erased = erase.erase(session, request, show, confirm)
+    erased = erase.erase(session, request, show, confirm_and_begin)
     try:
         make_books(session)
     except PartnerSyncError as error:
         raise PartnerSyncError(
             f"The records are erased, but there are no books: {error}", error.remedy
         ) from error
-    return erased
+    return [*erased, *statements]

@@ -17,7 +17,7 @@ INTERRUPTED = "Interrupted. Analysts see the version that was published last."
 RESUME = "Run `partner-sync sync` within 24 hours: it publishes what was read and resumes the rest."
 REPEATED = (
     "check", "close", "connections", "discover", "export", "notify", "plan", "prune", "report",
-    "pull", "reconcile", "runs", "status", "trace", "verify",
+    "pull", "reconcile", "runs", "statement", "status", "trace", "verify",
 )  # fmt: skip
 # By command. The others resume what was read.
 REPEAT = {

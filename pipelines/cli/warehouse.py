@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 # `erase` shows no more: a value can be in every scan file of a list.
 MOST_FILES = 20
 ERASED_TOO = (
-    "All exports and reports in the home are deleted, too. Versions with such records are deleted: "
-    "you can no longer roll back to them. Not erased: copies elsewhere, copies of closed months, "
-    "and what the service sends again."
+    "All exports and reports in the home are deleted, too, and statements for partners with the "
+    "value. Versions with such records are deleted: you can no longer roll back to them. Not "
+    "erased: copies elsewhere, copies of closed months, and what the service sends again."
 )
 KEPT_COPIES = (
     "Not erased: copies of closed months that contain the value. A signed copy never changes, or "

@@ -30,6 +30,7 @@ class Home:
         self.closes: Final = root / "closes"
         self.inbox: Final = root / "inbox"  # of approvals by other users
         self.approvals: Final = root / "approvals"  # that were taken over
+        self.statements: Final = root / "statements"  # for partners
         self.exports: Final = root / "exports"
         self.locks: Final = root / "locks"
         self.dagster: Final = root / "dagster"  # of `make dev`

@@ -108,7 +108,7 @@ class Settings(values.Table):
     approval: Literal["declared", "one", "two"] = "declared"
     """how a month is closed: two (another user of the machine approves), one person, or declared"""
     readers: str | None = None
-    """group of the machine that may read copies of closed months and reports, and approve them"""
+    """group of the machine that may read reports, statements and closed months, and approve"""
     approvers: tuple[str, ...] = ()
     """users of the machine who may approve; none: any but root, nobody, and who prepared"""
     notify: Variables = ()

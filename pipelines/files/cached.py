@@ -32,7 +32,7 @@ from pipelines.files.pointer import FOLDERS, LINKS, POINTER, Pointer, PublishedF
 from pipelines.files.store import Kept
 
 MARK: Final = "copies.json"  # in a home that has copies
-KEPT: Final = ("archive", "versions", "books", "closes", "reports")
+KEPT: Final = ("archive", "versions", "books", "closes", "reports", "statements")
 # Of sealed scans, whose records may be erased.
 SEALED: Final = "archive/*/*/*.zst"
 MODES: Final = {"versions": 0o444, "books": 0o444, "closes": 0o400}
@@ -224,6 +224,7 @@ class CachedStore:
             copy.unlink(missing_ok=True)
         remove(self._root / "exports")
         remove(self._root / "reports")
+        remove(self._root / "statements")
 
     def _copies(self) -> Copies:
         return msgspec.json.decode(self._mark.read_bytes(), type=Copies)

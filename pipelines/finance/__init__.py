@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # every module that the command line uses
     from pipelines.finance import proposals as proposals
     from pipelines.finance import report as report
     from pipelines.finance import sql as sql
+    from pipelines.finance import statement as statement
     from pipelines.finance import trace_figure as trace_figure
 
 __getattr__ = import_on_use(__name__)

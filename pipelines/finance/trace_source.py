@@ -30,6 +30,8 @@ VIEWS: Final = {
     "summary": "reconciliation.summary",
     "used": "temp.used",
     "billed": "temp.billed",
+    "corrections": "reconciliation.corrections",
+    "fees": "reconciliation.without_usage",
 }
 # Each figure with its rows; one without rows has a row without `scan_id`.
 BREAK: Final = """
@@ -126,12 +128,10 @@ def open_source(
     """
     if close:
         folder, signed = _find(session, close)
-        require_intact(folder, signed)
         mapping = _required(folder / MAPPING)
         with open_books(session) as (_version, db):
             paths = _paths(db, mapping)
-        with duckdb.connect(config=SETTINGS) as db:
-            _create_views(db, folder)
+        with open_copy(folder, signed) as db:
             name = f"The copy {folder.parent.name}/{folder.name} of version {signed.version}"
             yield TraceSource(db, name, signed.version, mapping, paths)
         return
@@ -141,6 +141,18 @@ def open_source(
         remedy = OUTDATED if why_outdated(session) else ""
         name = f"Version {version.number}"
         yield TraceSource(db, name, version.number, mapping, _paths(db, mapping), remedy)
+
+
+@contextmanager
+def open_copy(folder: Path, close: Close) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open the copy of a close: its tables have the names that they have in open books.
+
+    Raises ArchiveDamaged, NewerFormat.
+    """
+    require_intact(folder, close)
+    with duckdb.connect(config=SETTINGS) as db:
+        _create_views(db, folder)
+        yield db
 
 
 def _required(file: Path) -> mappings.Mapping:

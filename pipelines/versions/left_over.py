@@ -28,7 +28,13 @@ PLACES: Final = {
         "archive/*/*/.*.part.open",  # of `erase`
     ),
     "export": ("exports/.*.part", "exports/.*.before"),
-    "": ("versions/.v-copy-*", "reports/.*.part", "config/.*.part"),
+    "": (
+        "versions/.v-copy-*",
+        "reports/.*.part",
+        "statements/.*.part",
+        "statements/*/.*.part",
+        "config/.*.part",
+    ),
 }
 logger = logging.getLogger(__name__)
 

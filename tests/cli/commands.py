@@ -41,7 +41,9 @@ def commands(group: Any = PROGRAM, path: tuple[str, ...] = ()) -> Iterator[str]:
         yield from commands(command, (*path, name))
 
 
-FORMATS = r"Formats: scan file \d+, version \d+, books \d+, metadata \d{4}, close \d+\."
+FORMATS = (
+    r"Formats: scan file \d+, version \d+, books \d+, metadata \d{4}, close \d+, statement \d+\."
+)
 GROUPS = {
     "close",
     "configuration",

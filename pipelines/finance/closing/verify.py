@@ -32,7 +32,7 @@ FROM (SELECT connection, partner, currency, opening AS o, unposted AS n FROM cop
     {UNION}, 1 AS k FROM copied.breaks WHERE state <> 'resolved' AND uncertain IS NULL
 ) GROUP BY ALL"""
 ROLLFORWARD = f"SELECT * EXCLUDE (used_rows, not_counted, open_breaks) FROM ({BALANCES})"
-SUMS = {  # of each table, by currency
+SUMS = {"fees": "amount",  # of each table, by currency
     "used": "amount", "billed": "amount", "opening": "opening, unposted", "break_rows": "amount",
     "summary": "used_amount, billed_amount, credited_amount, not_counted_amount, difference",
     "breaks": "difference, open_difference", "corrections": "difference", "decisions": "difference",

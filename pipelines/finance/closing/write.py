@@ -55,6 +55,8 @@ TABLES: Final = {
     "used": OF_ROWS.format(table="temp.used"),
     "billed": OF_ROWS.format(table="temp.billed"),
     "summary": OF_MONTH.format(table="reconciliation.summary"),
+    # By kind; charges that are in a break are not among them.
+    "fees": OF_MONTH.format(table="reconciliation.without_usage"),
     # What is open and certain counts in the totals.
     "breaks": """
 SELECT

@@ -1,0 +1,101 @@
+"""The command that writes statements for partners, and lists what was written."""
+
+from datetime import date, datetime
+from typing import Annotated, Any
+
+from typer import Argument, Option
+
+from pipelines import app, finance
+from pipelines.cli import program
+from pipelines.cli.terminal import line, open_home, show
+from pipelines.core.errors import ConfigurationError, ExitCode
+from pipelines.core.text import counted, printable
+
+WRITTEN = ("month", "connection", "partner", "name", "number", "source", "state")
+LISTED = (*WRITTEN, "written_at", "written_by")
+FORMAT = "%Y-%m"
+
+
+@program.command(rich_help_panel=program.FINANCE)
+def statement(
+    partner: Annotated[str, Argument(help="Identifier or name of a partner.")] = "",
+    month: Annotated[str, Argument(help="Month, such as 2026-09.")] = "",
+    *,
+    all_partners: Annotated[
+        bool, Option("--all", help="Write one for each partner of the month.")
+    ] = False,
+    list_written: Annotated[
+        bool, Option("--list", help="List what was written; writes nothing.")
+    ] = False,
+    pdf: Annotated[
+        bool, Option("--pdf/--no-pdf", help="Also as PDF, if a browser is here.")
+    ] = True,
+    _json: program.Json = False,
+) -> int:
+    """Write what a partner used and was billed in a month, and what is asked for."""
+    if not month and (all_partners or _is_month(partner)):
+        month = partner
+        partner = ""
+    session = open_home()
+    if list_written:
+        return _list(session, partner, month)
+    if all_partners == bool(partner) or not month:
+        raise ConfigurationError(
+            "Name a partner and a month, or a month with --all. No statement was written.",
+            "Example: `partner-sync statement acme 2026-09`, or `partner-sync statement --all "
+            "2026-09`.",
+        )
+    first = _first_day(month)
+    rows = finance.statement.write_statements(session, first, partner, with_pdf=pdf)
+    for row in rows:
+        row["state"] = "provisional" if row["provisional"] else "final"
+    show(rows, WRITTEN)
+    new = sum(row["is_new"] for row in rows)
+    line(f"{counted(new, 'statement')} written, {len(rows) - new:,} as before.")
+    _say_left_out(rows)
+    for reason in dict.fromkeys(reason for row in rows for reason in row["provisional"]):
+        line(f"Provisional: {reason}", style="yellow")
+    line(f"All statements: {session.home.statements / 'index.html'}")
+    return ExitCode.NEEDS_ATTENTION if any(row["provisional"] for row in rows) else ExitCode.DONE
+
+
+def _list(session: "app.session.AppSession", partner: str, month: str) -> int:
+    """Print which statements were written; return the exit code."""
+    first = _first_day(month) if month else None
+    rows = finance.statement.list_statements(session, first, partner)
+    for row in rows:
+        row["state"] = "provisional" if row["provisional"] else "final"
+    show(rows, LISTED, if_empty="No such statement was written.")
+    for row in rows:
+        for file in row["files"] or ():
+            line(f"{file}: SHA-256 {row['sha256'][file.rpartition('/')[2]]}")
+    problems = [row["problem"] for row in rows if row["problem"]]
+    for problem in problems:
+        line(problem, style="yellow")
+    return ExitCode.NEEDS_ATTENTION if problems else ExitCode.DONE
+
+
+def _say_left_out(rows: list[dict[str, Any]]) -> None:
+    """Print why statements have no PDF, once for each reason."""
+    for reason in dict.fromkeys(row["left_out"] for row in rows if row["left_out"]):
+        number = sum(row["left_out"] == reason for row in rows)
+        line(f"Without a PDF, {counted(number, 'statement')}: {printable(reason)}.")
+
+
+def _is_month(text: str) -> bool:
+    try:
+        _first_day(text)
+    except ConfigurationError:
+        return False
+    return True
+
+
+def _first_day(month: str) -> date:
+    """Return the first day of a month. Raises ConfigurationError."""
+    try:
+        return datetime.strptime(month, FORMAT).date()  # noqa: DTZ007 - it has no time
+    except ValueError:
+        raise ConfigurationError(
+            f"`{printable(month, 20)}` is no month. No statement was written.",
+            "Write the month as 2026-09.",
+        ) from None

@@ -1,0 +1,166 @@
+"""The statements that were written: their files, and what is kept of each.
+
+`statements/2026-09/NAME-001.json` says what was written when, by whom, from which figures, with the
+SHA-256 of each file beside it. It is written last: without it, nothing was written. No statement is
+ever replaced: other content has the next number. So they say what a partner was told.
+"""
+
+import html
+import json
+import re
+import zipfile
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from datetime import date, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from markupsafe import escape
+
+from pipelines.core.files import private_folder, share, storing
+from pipelines.core.text import printable
+from pipelines.finance.statements import FORMAT
+from pipelines.finance.statements.figures import Statement
+from pipelines.finance.statements.page import render_list
+from pipelines.versions.stores import Stores
+
+LONGEST_NAME: Final = 40  # characters of an identifier in the name of a file
+UNSAFE: Final = re.compile(r"[^A-Za-z0-9_-]")
+COMMAND: Final = "`partner-sync statement`"
+
+
+class Issue(msgspec.Struct, omit_defaults=True):
+    """One statement that was written. `sha256` has the names of its files, `left_out` why no PDF.
+
+    `provisional` are the reasons why its amounts may change; none: they are proven complete.
+    """
+
+    month: str
+    connection: str
+    partner: str
+    name: str
+    number: int
+    source: str
+    version: int
+    as_of: datetime
+    written_at: datetime
+    written_by: str
+    sha256: dict[str, str]
+    provisional: list[str] = []
+    left_out: str = ""
+    format: int = FORMAT
+
+
+def name_of_files(connection: str, partner: str) -> str:
+    """Return how files of a partner begin: readable, and never the same for two partners.
+
+    Identifiers may differ in characters that no file name has, in case, or behind any length. So
+    a digest of the identifier follows what can be read of it.
+    """
+    digest = sha256(json.dumps([connection, partner]).encode()).hexdigest()
+    return f"{UNSAFE.sub('_', partner)[:LONGEST_NAME]}-{digest[:16]}"
+
+
+def newest_issue(stores: Stores, statement: Statement) -> Issue | None:
+    """Return the last statement that was written of a partner and month; None without one."""
+    name = name_of_files(statement.connection, statement.partner)
+    files = stores.warehouse.store.list(_folder(stores, statement.month), f"{name}-*.json")
+    if not files:
+        return None
+    return read_issue(stores, max(files, key=lambda file: int(file.stem.rpartition("-")[2])))
+
+
+def read_issue(stores: Stores, file: Path) -> Issue:
+    """Return what a file says of a statement. Raises msgspec.MsgspecError, OSError."""
+    issue = msgspec.json.decode(stores.warehouse.store.get(file).read_bytes(), type=Issue)
+    if issue.format > FORMAT:
+        raise msgspec.ValidationError(
+            f"it has format {issue.format}, and this partner-sync reads formats up to {FORMAT}"
+        )
+    return issue
+
+
+def write_issue(stores: Stores, issue: Issue, contents: Mapping[str, bytes]) -> None:
+    """Write files by the ends of their names, then what is kept of them. Raises StorageFailed."""
+    folder = _folder(stores, date.fromisoformat(f"{issue.month}-01"))
+    for shared in (stores.home.statements, folder):
+        share(private_folder(shared), stores.settings.readers)
+    name = f"{name_of_files(issue.connection, issue.partner)}-{issue.number:03}"
+    for end, content in contents.items():
+        issue.sha256[f"{name}.{end}"] = sha256(content).hexdigest()
+        _write(stores, folder / f"{name}.{end}", content)
+    _write(stores, folder / f"{name}.json", msgspec.json.format(msgspec.json.encode(issue)))
+
+
+def has_page(issue: Issue, page: bytes) -> bool:
+    """Return whether a statement has this page."""
+    return sha256(page).hexdigest() in issue.sha256.values()
+
+
+def all_issues(stores: Stores) -> tuple[list[Issue], dict[Path, str]]:
+    """Return every statement, newest first, and why others cannot be read, by their file."""
+    issues = []
+    problems = {}
+    for file in sorted(stores.warehouse.store.list(stores.home.statements, "*/*.json")):
+        try:
+            issues.append(read_issue(stores, file))
+        except (msgspec.MsgspecError, UnicodeDecodeError, OSError) as error:
+            problems[file] = printable(error)
+    return sorted(issues, key=lambda issue: issue.written_at, reverse=True), problems
+
+
+def write_list(stores: Stores) -> Path:
+    """Write the page that lists all statements; return its file. Raises StorageFailed."""
+    file = stores.home.statements / "index.html"
+    issues, _problems = all_issues(stores)
+    _write(stores, file, render_list(issues).encode())
+    return file
+
+
+def delete_with(stores: Stores, text: str) -> list[Path]:
+    """Delete each statement of which a value is the text; return the files that are gone."""
+    store = stores.warehouse.store
+    files_of = defaultdict[Path, list[Path]](list)
+    for file in store.list(stores.home.statements, "*/*"):
+        files_of[file.with_suffix("")].append(file)
+    gone = []
+    for files in files_of.values():
+        if any(_has(store.get(file), text) for file in files):
+            gone.extend(files)
+    for file in gone:
+        store.delete(file)
+    if gone:
+        write_list(stores)
+    return gone
+
+
+def _folder(stores: Stores, month: date) -> Path:
+    return stores.home.statements / f"{month:%Y-%m}"
+
+
+def _write(stores: Stores, file: Path, content: bytes) -> None:
+    with storing(file, COMMAND):
+        stores.warehouse.store.write(file, content)
+        share(file, stores.settings.readers)
+
+
+def _has(file: Path, text: str) -> bool:
+    """Return whether a text is a whole value in a page, a workbook, or what is kept of them.
+
+    A PDF has what its page has.
+    """
+    contents = [file.read_bytes()]
+    if file.suffix == ".xlsx":
+        with zipfile.ZipFile(file) as members:
+            contents = [members.read(name) for name in members.namelist()]
+    values = _spellings(text)
+    return any(value.encode() in content for value in values for content in contents)
+
+
+def _spellings(text: str) -> Collection[str]:
+    """Return how a value may stand in a page, in a cell of a workbook, and in JSON."""
+    shown = printable(text)
+    marked = {html.escape(text, quote=False), str(escape(text)), str(escape(shown))}
+    return {*(f">{value}<" for value in marked), json.dumps(text, ensure_ascii=False)}

@@ -1,0 +1,70 @@
+"""The page of a statement, which prints on A4; and the list of all statements."""
+
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from functools import cache
+from typing import Any, Final
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from pipelines.core.text import counted, printable
+from pipelines.finance.reports.amounts import EXACT
+from pipelines.finance.reports.text import format_amount, format_day, format_month, format_time
+from pipelines.finance.statements.figures import Request, Statement
+
+MOST_LINES: Final = 30  # of the page; the workbook has more
+
+
+def render_statement(statement: Statement) -> str:
+    """Return the page of a statement: the same statement has the same page."""
+    page = _environment().get_template("statement.html")
+    return page.render(
+        statement=statement,
+        requests=_shortened(statement.requests),
+        currencies={row["currency"] for row in statement.totals},
+    )
+
+
+def render_list(statements: Iterable[Any]) -> str:
+    """Return the page that lists statements, the newest first."""
+    return _environment().get_template("list.html").render(statements=statements)
+
+
+def _shortened(requests: Sequence[Request]) -> list[tuple[Request, Sequence[Any], int]]:
+    """Return requests with the lines for which the page has room, and how many it lacks."""
+    room = MOST_LINES
+    shown = []
+    for request in requests:
+        lines = request.lines[:room]
+        room -= len(lines)
+        shown.append((request, lines, request.left_out + len(request.lines) - len(lines)))
+    return shown
+
+
+def format_number(value: Decimal | None) -> str:
+    """Return a quantity or price with all its digits, and none that say nothing; empty for None."""
+    if value is None:
+        return ""
+    return f"{value.normalize(EXACT):,f}".replace("-", "\u2212")
+
+
+@cache
+def _environment() -> Environment:
+    made = Environment(
+        loader=PackageLoader("pipelines.finance.statements", ""),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_visible,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {"month": format_month, "day": format_day, "time": format_time}
+    made.filters |= {"amount": format_amount, "number": format_number, "counted": counted}
+    return made
+
+
+def _visible(value: object) -> object:
+    """Make control characters of foreign text visible, wherever it is put into the page."""
+    is_foreign = isinstance(value, str) and not isinstance(value, Markup)
+    return printable(value) if is_foreign else value

@@ -1,0 +1,71 @@
+"""Prints a page as PDF, where this machine has a browser. Nothing needs one."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+BROWSERS: Final = (
+    "chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "microsoft-edge",
+)  # fmt: skip
+SECONDS: Final = 60
+# The page has no script and no address. The browser itself need not look for any either.
+OPTIONS: Final = (
+    "--headless", "--disable-gpu", "--no-first-run", "--no-pdf-header-footer",
+    "--disable-extensions", "--disable-background-networking", "--disable-dev-shm-usage",
+    "--host-resolver-rules=MAP * ~NOTFOUND",
+)  # fmt: skip
+
+
+class NoPdf(Exception):
+    """Says why there is no PDF."""
+
+
+def find_browser() -> str:
+    """Return the path of a browser that prints. Raises NoPdf without one."""
+    for name in BROWSERS:
+        path = shutil.which(name)
+        if path:
+            return path
+    raise NoPdf(f"no browser was found ({', '.join(BROWSERS)})")
+
+
+def print_page(browser: str, page: str) -> bytes:
+    """Return a page as PDF, A4. Raises NoPdf."""
+    # A browser that is stopped may still write into its folder.
+    with TemporaryDirectory(prefix="partner-sync-", ignore_cleanup_errors=True) as folder:
+        source = Path(folder) / "page.html"
+        target = Path(folder) / "page.pdf"
+        source.write_text(page, encoding="utf-8")
+        command = [
+            browser, *OPTIONS, f"--user-data-dir={folder}/profile", f"--print-to-pdf={target}",
+        ]  # fmt: skip
+        if os.getuid() == 0:  # it refuses root otherwise
+            command.append("--no-sandbox")
+        code = _run([*command, source.as_uri()], folder)
+        try:
+            return target.read_bytes()
+        except FileNotFoundError:
+            raise NoPdf(f"{browser} printed nothing, exit code {code}") from None
+
+
+def _run(command: list[str], folder: str) -> int:
+    """Run a browser; return its exit code, which is 0 also where it failed. Raises NoPdf."""
+    # Secrets that are in the environment are not for a browser.
+    environment = {"PATH": os.defpath, "HOME": folder, "LANG": "C.UTF-8"}
+    try:
+        done = subprocess.run(  # noqa: S603 - a browser of this machine, and our own page
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=SECONDS,
+            check=False,
+            env=environment,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise NoPdf(f"{command[0]} took more than {SECONDS} s") from error
+    except OSError as error:
+        raise NoPdf(f"{command[0]} cannot be run: {error.strerror}") from error
+    return done.returncode

@@ -1,0 +1,39 @@
+"""What a partner reads about a difference, and about figures that may still change."""
+
+from typing import Final
+
+# By rule. Nouns, because they hold for both: who pays a bill, and who writes it.
+OF_RULE: Final = {
+    "not_billed": "Usage that is on no bill",
+    "not_used": "Billed, and no usage is known for it",
+    "billed_twice": "Billed more than once",
+    "different": "The bill differs from the usage",
+    "unreferenced": "Billed without naming the usage",
+    "unknown_partner": "Records of an identifier that is not in the list of partners",
+    "disappeared": "Records that are no longer reported",
+}
+# What the cause of a break adds, where it has words that are not our own.
+OF_CAUSE: Final = {
+    "no bill for the month": "Usage of a month without a bill",
+    "recorded after the last bill": "Usage that was recorded after the last bill",
+    "the bill is no longer in the list": "Usage whose bill is no longer reported",
+    "changed after the bill": "The usage changed after its bill",
+    "other amount": "The bill has another amount than the usage",
+    "other quantity": "The bill has another quantity than the usage",
+    "other currency": "The bill has another currency than the usage",
+    "other partner": "Usage that is billed to another account",
+    "rounding adds up": "Rounding of many bill lines adds up",
+    "total above its lines": "The total of the bill is above the sum of its lines",
+    "total below its lines": "The total of the bill is below the sum of its lines",
+}
+NOT_OVER: Final = "The month is not over, or its last bills may still come."
+NOT_COMPLETE: Final = "Not all records of the month are proven to be here."
+NOT_CHECKED: Final = "Not every check of usage and bills could be made."
+UNREAD: Final = "Some records of the month could not be read."
+OUTDATED: Final = "Newer data is not in this statement yet."
+UNCERTAIN: Final = "Differences that are not certain are left out: {}."
+
+
+def finding(rule: str, cause: str) -> str:
+    """Return what is wrong, for the partner."""
+    return OF_CAUSE.get(cause) or OF_RULE[rule]

@@ -1,0 +1,260 @@
+"""Statements for partners: exact figures, nothing of others, and what was written stays."""
+
+import json
+import re
+from datetime import date
+from decimal import Decimal
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import openpyxl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipelines.core.errors import ConfigurationError
+from pipelines.finance.books import make_books
+from pipelines.finance.close import close_month, reopen_month
+from pipelines.finance.reconcile.statements import RULES
+from pipelines.finance.statement import list_statements, write_statements
+from pipelines.finance.statements import pdf, words
+from pipelines.finance.statements.issues import name_of_files
+from tests.cli.conftest import Cli
+from tests.finance.statements import (
+    BILLS,
+    FEES,
+    FORMULA,
+    HUGE,
+    SCRIPT,
+    TERMS,
+    USAGE,
+    publish_statements,
+)
+from tests.reconcile.books import FIRST, decide, publish
+from tests.reconcile.months import SEPTEMBER, signing
+from tests.reports.conftest import text_of
+from tests.versions.homes import Stores, home_of
+
+OCTOBER = date(2026, 10, 1)
+MINUS = "\u2212"
+books = home_of(publish_statements)
+# Words of our own work, which no partner reads.
+INTERNAL = re.compile(
+    r"not_billed|unreferenced|billed_twice|severity|materiality|assigned|owner|ann|B[0-9a-f]{12}"
+)
+
+
+def written(stores: Stores, month: date = SEPTEMBER, partner: str = "") -> dict[str, Any]:
+    rows = write_statements(stores, month, partner, with_pdf=False)
+    return {row["partner"]: row for row in rows}
+
+
+def page_of(row: dict[str, Any]) -> str:
+    return next(Path(file).read_text() for file in row["files"] if file.endswith(".html"))
+
+
+def workbook_of(row: dict[str, Any]) -> openpyxl.Workbook:
+    file = next(file for file in row["files"] if file.endswith(".xlsx"))
+    return openpyxl.load_workbook(BytesIO(Path(file).read_bytes()))
+
+
+def cells_of(row: dict[str, Any], sheet: str) -> list[tuple[Any, ...]]:
+    return [tuple(cells) for cells in workbook_of(row)[sheet].iter_rows(values_only=True)]
+
+
+def test_a_statement_has_exact_totals_and_what_is_asked_for(books: Stores) -> None:
+    decide(books, "break_assign", break_of(books, "INV-5"), owner="ann")
+    make_books(books)
+    row = written(books)[FIRST]
+    text = text_of(page_of(row))
+    assert f"EUR 24.75 41.09 {MINUS}0.50 +15.84 +1.50 +19.24 {MINUS}4.90" in text
+    assert "JPY 700 700 0 0 0 0 0" in text
+    assert "Bill INV-4 03 Oct 2026 1 10.25" in text
+    assert "The bill has another amount than the usage (EUR) +2.00 Usage u2" in text
+    assert "Usage that is billed to another account (EUR) 0.00 Usage u3" in text
+    assert "Accepted fees Kind Currency Amount postage EUR +1.50" in text
+    assert not INTERNAL.search(text)
+    # Also in books of which the usage is on a bill of another partner.
+    assert "SECRET" not in text + str(cells_of(row, "asked for"))
+    assert (row["provisional"], row["problem"]) == ([], None)
+    assert ("EUR", 24.75, 41.09, -0.5, 15.84, 1.5, 19.24, -4.9, None, None) in [
+        (*cells, *[None] * (10 - len(cells)))[:10] for cells in cells_of(row, "statement")
+    ]
+    asked = cells_of(row, "asked for")
+    assert asked[2][:4] == ("Billed more than once", "EUR", "bill", "INV-4")
+
+
+def break_of(stores: Stores, number: str) -> str:
+    sql = f"""
+SELECT breaks.break_id FROM reconciliation.breaks AS breaks
+JOIN reconciliation.break_rows AS rows USING (break_id)
+JOIN temp.billed AS billed ON billed.id = rows.id WHERE billed.number = '{number}'"""
+    ((break_id,),) = stores.rows(sql)
+    return str(break_id)
+
+
+def test_names_and_records_are_text_and_nothing_is_rounded(books: Stores) -> None:
+    rows = written(books)
+    assert f"{MINUS}{Decimal(HUGE):,f}" in page_of(rows["second"])
+    texts = [cell for cells in cells_of(rows["second"], "statement") for cell in cells]
+    assert HUGE in texts
+    assert SCRIPT not in page_of(rows["second"])
+    assert "&lt;script&gt;" in page_of(rows["second"])
+    assert "Content-Security-Policy" in page_of(rows["second"])
+    workbook = workbook_of(rows["a/b"])
+    kinds = {cell.data_type for sheet in workbook for line in sheet.iter_rows() for cell in line}
+    assert "f" not in kinds
+    assert f"{FORMULA} (identifier a/b)" in [
+        cells[0] for cells in cells_of(rows["a/b"], "statement")
+    ]
+    assert cells_of(rows["a/b"], "asked for")[2][3] == "=1+1"
+
+
+def test_partners_whose_names_look_alike_have_files_of_their_own(books: Stores) -> None:
+    rows = written(books)
+    assert rows.keys() == {FIRST, "second", "a/b", "a_b", "A_b", "../../up"}
+    files = [file for row in rows.values() for file in row["files"]]
+    assert len({file.casefold() for file in files}) == len(files) == 12
+    folder = books.home.statements / "2026-09"
+    assert {Path(file).parent for file in files} == {folder}
+    assert (
+        oct(folder.stat().st_mode)[-3:] == oct(books.home.statements.stat().st_mode)[-3:] == "700"
+    )
+    assert {oct(Path(file).stat().st_mode)[-3:] for file in files} == {"600"}
+
+
+@given(st.text(), st.text())
+@settings(max_examples=50)
+def test_no_two_identifiers_share_a_file_and_each_is_a_safe_name(one: str, other: str) -> None:
+    first, second = (name_of_files("acme", each) for each in (one, other))
+    assert (first.casefold() == second.casefold()) == (one == other)
+    assert re.fullmatch(r"[A-Za-z0-9_-]{17,60}", first)
+
+
+@pytest.mark.long
+def test_what_was_written_stays_and_other_figures_are_another_statement(books: Stores) -> None:
+    first = written(books, partner="First Ltd")[FIRST]
+    again = written(books, partner=FIRST)[FIRST]
+    assert (first["is_new"], again["is_new"], again["number"]) == (True, False, 1)
+    content = page_of(first)
+    publish(books, mapping=TERMS + FEES, usage=[{**USAGE[0], "amount": "10.26"}, *USAGE[1:]])
+    second = written(books, partner=FIRST)[FIRST]
+    assert (second["is_new"], second["number"]) == (True, 2)
+    assert page_of(first) == content
+    listed = list_statements(books, SEPTEMBER, "First Ltd")
+    assert [row["number"] for row in listed] == [2, 1]
+    assert list_statements(books, OCTOBER) == []
+    index = (books.home.statements / "index.html").read_text()
+    assert all(f"2026-09/{Path(file).name}" in index for row in listed for file in row["files"])
+    Path(first["files"][0]).write_text("changed")
+    Path(second["files"][1]).unlink()
+    problems = [row["problem"] for row in list_statements(books)]
+    assert [re.findall(r"00\d\.\w+", problem) for problem in problems] == [
+        ["002.xlsx"],
+        ["001.html"],
+    ]
+    next((books.home.statements / "2026-09").glob("*-001.json")).write_text("{")
+    assert "cannot be read" in list_statements(books)[-1]["problem"]
+
+
+@pytest.mark.long
+def test_a_month_that_is_not_proven_is_provisional(books: Stores) -> None:
+    publish(books, complete=False, mapping=TERMS, billing=BILLS)
+    row = written(books)["a_b"]
+    uncertain = "Differences that are not certain are left out: 1."
+    assert row["provisional"] == [words.NOT_COMPLETE, uncertain]
+    assert "Provisional: amounts may still change." in page_of(row)
+    assert "Nothing." in page_of(row)
+    assert "Provisional: amounts may still change." in str(cells_of(row, "statement"))
+    publish(books, mapping=f"grace_days = 60\n{TERMS}", billing=BILLS)
+    assert written(books, OCTOBER)[FIRST]["provisional"] == [words.NOT_OVER]
+
+
+@pytest.mark.long
+def test_a_closed_month_has_the_figures_that_were_signed(books: Stores) -> None:
+    before = text_of(page_of(written(books)[FIRST]))
+    close_month(books, *signing())
+    publish(books, mapping=TERMS + FEES, usage=[{**USAGE[0], "amount": "99.00"}, *USAGE[1:]])
+    row = written(books)[FIRST]
+    assert row["source"].startswith("signed copy 2026-09/001 of version 1, manifest ")
+    signed = text_of(page_of(row))
+    assert signed.partition("Our reference")[0] == before.partition("Our reference")[0]
+    corrected = text_of(page_of(written(books, OCTOBER)[FIRST]))
+    assert "Corrections of earlier months" in corrected
+    assert "Usage u1 Sep 2026 EUR 10.25 99.00 +88.75" in corrected
+    reopen_month(books, SEPTEMBER, "ann", "wrong")
+    assert written(books)[FIRST]["provisional"] == [words.OUTDATED]
+
+
+MISSING: list[tuple[date, str, str]] = [
+    (SEPTEMBER, "nobody", "have no partner `nobody`. Possible values: "),
+    (date(2025, 1, 1), "", "have no month `2025-01`"),
+    (OCTOBER, "second", "second has neither usage nor bills in 2026-10"),
+    (SEPTEMBER, "Twin", "2 partners are named Twin"),
+]
+
+
+def test_what_is_not_there_has_no_statement(books: Stores) -> None:
+    for month, partner, message in MISSING:
+        with pytest.raises(ConfigurationError, match=message):
+            write_statements(books, month, partner, with_pdf=False)
+    assert list_statements(books) == []
+
+
+@pytest.mark.long
+def test_usage_that_is_not_compared_has_no_statement(books: Stores) -> None:
+    publish(books, mapping="", usage=USAGE)
+    with pytest.raises(ConfigurationError, match="has no summary of reconciliation"):
+        write_statements(books, SEPTEMBER, with_pdf=False)
+
+
+def test_each_rule_has_words_for_a_partner() -> None:
+    assert words.OF_RULE.keys() == {*RULES}
+    assert not INTERNAL.search(" ".join([*words.OF_RULE.values(), *words.OF_CAUSE.values()]))
+
+
+@pytest.mark.long
+def test_erasing_a_partner_deletes_its_statements_and_no_other(books: Stores) -> None:
+    written(books)
+    Cli(books.home)("erase", "a_b", "--reason", "asked", "--yes", "--force")
+    left = [row["partner"] for row in list_statements(books)]
+    assert sorted(left) == ["../../up", "A_b", "a/b", FIRST, "second"]
+    Cli(books.home)("erase", "u4", "--reason", "asked", "--yes", "--force")
+    assert FIRST not in [row["partner"] for row in list_statements(books)]
+    assert "First Ltd" not in (books.home.statements / "index.html").read_text()
+
+
+@pytest.mark.long
+def test_the_command_writes_lists_and_says_what_is_left_out(
+    books: Stores, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cli = Cli(books.home)
+    monkeypatch.setattr(pdf, "BROWSERS", ("no-such-browser",))
+    printed = cli("statement", "--all", "2026-09").stdout
+    assert "6 statements written, 0 as before." in printed
+    assert "Without a PDF, 6 statements: no browser was found (no-such-browser)." in printed
+    assert "0 statements written, 1 as before." in cli("statement", FIRST, "2026-09").stdout
+    rows = cli.json("statement", "--list", FIRST, "2026-09")
+    assert [(row["partner"], row["state"]) for row in rows] == [(FIRST, "final")]
+    assert len(cli.json("statement", "--list", "2026-09")) == len(cli.json("statement", "--list"))
+    cli("statement", FIRST, "2026-9-1", code=2)
+    cli("statement", "--all", FIRST, "2026-09", code=2)
+    cli("statement", "2026-09", code=2)
+
+
+@pytest.mark.long
+def test_a_browser_prints_a_statement(books: Stores, monkeypatch: pytest.MonkeyPatch) -> None:
+    try:
+        pdf.find_browser()
+    except pdf.NoPdf:
+        return  # what is said then is tested above
+    (row,) = write_statements(books, SEPTEMBER, FIRST)
+    content = next(Path(file).read_bytes() for file in row["files"] if file.endswith(".pdf"))
+    assert content.startswith(b"%PDF-")
+    assert b"/Count 1" in content  # one page
+    monkeypatch.setattr(pdf, "SECONDS", 0)
+    (row,) = write_statements(books, SEPTEMBER, "second")
+    assert "took more than 0 s" in row["left_out"]
+    issue = next((books.home.statements / "2026-09").glob("second-*.json"))
+    assert json.loads(issue.read_bytes())["left_out"] == row["left_out"]
