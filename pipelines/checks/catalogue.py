@@ -125,6 +125,8 @@ def not_reconciled(context: CheckContext, _about: ListName) -> Iterator[Problem]
             return
         else:
             yield f"Not evaluated: {', '.join(names)}. {reason}"
+    for rule, reason in alerts.uncertain.items():
+        yield f"{rule} is uncertain: {reason}"
     for note in alerts.notes:
         yield {"severity": Severity.INFO, "message": note.message, "remedy": ""}
 

@@ -20,8 +20,8 @@ COLUMNS = (
     "break_id", "severity", "rule", "partner", "month", "currency", "difference", "rows",
     "cause", "age_days", "first_seen", "state", "owner",
 )  # fmt: skip
-# Shown only if a break has one: they say why it is uncertain.
-MARKS = ("uncertain", "doubt")
+# Shown only if a break has one: what own books have, and why it is uncertain.
+MARKS = ("own_amount", "uncertain", "doubt")
 DECISION = ("break_id", "rule", "partner", "month", "currency", "difference", "state", "decision")
 Rule = Annotated[str, Option(help="Rule that found it, such as not_billed.")]
 Partner = Annotated[str, Option(help="Identifier or name of the partner.")]
@@ -94,11 +94,12 @@ def _show_breaks(
         line(text, style="yellow")
     for note in listed.notes:
         line(note.message)
-    marks = [name for name in MARKS if any(row[name] for row in rows)]
+    marks = [name for name in MARKS if any(row[name] is not None for row in rows)]
     document = {
         **as_json(listed.doubts, listed.notes),
         "breaks": rows,
         "totals": sums,
+        "own_totals": finance.own_books.sums_of_breaks(rows),
         "small_breaks": listed.small_breaks,
         "materiality": listed.materiality,
         "covered": listed.covered,
@@ -127,6 +128,12 @@ def _show_totals(rows: list[dict[str, Any]], sums: list[dict[str, Any]]) -> None
             has_unknown_partners = True
             text += f", of which {shown(unknown['difference'])} of unknown partners"
         line(text)
+    for total in finance.own_books.sums_of_breaks(rows):
+        line(
+            f"{total['rule']}, {total['currency'] or 'no currency'}: the service has "
+            f"{shown(total['difference'])} more than own books, in "
+            f"{counted(total['breaks'], 'break')}"
+        )
     if has_unknown_partners:
         line("No known partner's difference in the report includes breaks of unknown partners.")
 

@@ -15,6 +15,8 @@ if TYPE_CHECKING:  # every module that the command line uses
     from pipelines.finance import close as close
     from pipelines.finance import close_refusals as close_refusals
     from pipelines.finance import materiality as materiality
+    from pipelines.finance import own_books as own_books
+    from pipelines.finance import own_check as own_check
     from pipelines.finance import proposals as proposals
     from pipelines.finance import report as report
     from pipelines.finance import sql as sql

@@ -19,6 +19,7 @@ from pipelines.finance import unread
 from pipelines.finance.decisions_file import read_rows, says
 from pipelines.finance.doubt import Doubt
 from pipelines.finance.materiality import create_break_order
+from pipelines.finance.reconcile.own.inputs import RULE
 from pipelines.finance.reconciled import open_reconciled, read_age
 from pipelines.load.records import EXACT
 from pipelines.metadata.decisions import add_decision
@@ -43,9 +44,10 @@ BREAKS: Final = """
 SELECT
     breaks.break_id, breaks.severity, breaks.rule, breaks.connection, breaks.partner,
     breaks.partner_name, strftime(breaks.month, '%Y-%m') AS month, breaks.currency,
-    breaks.used_amount, breaks.billed_amount, breaks.difference, places.materiality, breaks.rows,
-    breaks.cause, breaks.subject, breaks.age_days, breaks.first_seen, breaks.state, breaks.owner,
-    breaks.resolved_by, breaks.reason, breaks.uncertain, breaks.doubt, breaks.gone_at
+    breaks.used_amount, breaks.billed_amount, breaks.own_amount, breaks.difference,
+    places.materiality, breaks.rows, breaks.cause, breaks.subject, breaks.age_days,
+    breaks.first_seen, breaks.state, breaks.owner, breaks.resolved_by, breaks.reason,
+    breaks.uncertain, breaks.doubt, breaks.gone_at
 FROM reconciliation.breaks AS breaks
 JOIN break_order AS places USING (break_id)
 WHERE $rule IN ('', breaks.rule)
@@ -186,11 +188,13 @@ def _read_beside(db: duckdb.DuckDBPyConnection, query: str, bound: dict[str, str
 def totals(rows: Iterable[Row]) -> list[Row]:
     """Return the sum of the differences by currency; uncertain breaks are in none.
 
+    Breaks of own books are in none, either: their difference is not what is billed minus used.
     `unknown_partners` is the part of it that is in no known partner's difference.
     """
     totals_of: dict[tuple[str, bool], Row] = {}
     for row in rows:
-        if row["uncertain"] is not None or row["difference"] is None:
+        is_own = row["rule"].startswith(RULE)
+        if is_own or row["uncertain"] is not None or row["difference"] is None:
             continue
         currency = row["currency"]
         at = (str(currency), currency is None)  # None is no text that sorts among others

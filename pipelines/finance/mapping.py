@@ -16,6 +16,7 @@ from pydantic import Field, TypeAdapter, model_validator
 from pipelines.config import values
 from pipelines.core.errors import ConfigurationError
 from pipelines.finance.currencies import read_code
+from pipelines.finance.own_mapping import OwnSource
 
 # As the service sends it: period.start, lines[].usageId
 FIELD_PATH = r"^[^.\[\]]+(\[\])?(\.[^.\[\]]+(\[\])?)*$"
@@ -206,6 +207,8 @@ class Mapping(values.Table):
     """amount from which on a break is high, by currency; medium from a tenth"""
     accepted_fees: dict[str, AcceptedFee] = Field(default_factory=dict)
     """lines of bills that name no usage, and are right, by their kind"""
+    own: dict[values.ConnectionName, OwnSource] = Field(default_factory=dict)
+    """books of your own that usage or billing is compared with, by their name"""
 
     @model_validator(mode="after")
     def _require_one_rest(self) -> "Mapping":

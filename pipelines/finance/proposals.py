@@ -215,13 +215,22 @@ def _named_tables(
         yield f"[{name}]"
     for key, value in entries.items():
         if isinstance(value, Table):
-            yield f"[{name}.{_text(key)}]"
-            for term, _value_of_term in value:
-                yield from _entry(value, term)
+            yield from _named_table(f"{name}.{_text(key)}", value)
         else:
             text = evidence.get(f"{name}.{key}", "")
             yield from [f"# {printable(text, LONGEST_COMMENT)}"] if text else []
             yield f"{_text(key)} = {_text(value)}"
+
+
+def _named_table(name: str, table: Table) -> Iterator[str]:
+    """Yield a table that a person named, then the tables in it, such as roles of own books."""
+    yield f"[{name}]"
+    inner = {term: value for term, value in table if isinstance(value, Table)}
+    for term, _value_of_term in table:
+        if term not in inner:
+            yield from _entry(table, term)
+    for term, value in inner.items():
+        yield from _named_table(f"{name}.{term}", value)
 
 
 def _tables(name: str, tables: dict[str, dict[str, Table]]) -> Iterator[str]:

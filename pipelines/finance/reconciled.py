@@ -41,8 +41,12 @@ WITH known AS (
     SELECT summary.partner, summary.currency, strftime(summary.month, '%Y-%m') AS month
     FROM reconciliation.summary AS summary
     UNION ALL BY NAME
+    SELECT rules.rule
+    FROM reconciliation.rules AS rules
+    WHERE list_contains({rules}, rules.rule) OR starts_with(rules.rule, 'own_')
+    UNION ALL BY NAME
     SELECT
-        unnest({rules}) AS rule, unnest(['high', 'medium', 'low']) AS severity,
+        unnest(['high', 'medium', 'low']) AS severity,
         unnest(['open', 'assigned', 'resolved']) AS state
 )
 SELECT known.{name} AS value

@@ -98,12 +98,22 @@ def trace_break(session: Stores, break_id: str, close: str = "") -> Row:
     bound = {"break_id": break_id}
     with open_source(session, "breaks", bound, close) as source:
         rows = fetch_rows(source.db, BREAK, bound)
-        if not any(row["scan_id"] for row in rows):
+        own_rows = [_own_row(row) for row in rows if row["own_file"]]
+        if not own_rows and not any(row["scan_id"] for row in rows):
             raise ConfigurationError(
                 f"{source.name} has no record of break {break_id}: it no longer exists, or its "
                 "rule was not evaluated."
             )
-        return _traced(session, source, rows)
+        traced = _traced(session, source, [row for row in rows if row["part"] != "own"])
+        traced["rows"] += own_rows
+        return traced
+
+
+def _own_row(row: Row) -> Row:
+    """Return a row of own books as those of the service: nothing of it was sent."""
+    own_row = {**row, "file": row["own_file"], "from_raw": None, "problem": ""}
+    del own_row["published"]
+    return own_row
 
 
 def trace_month(

@@ -38,16 +38,18 @@ BREAK: Final = """
 SELECT
     figures.*, rows.side AS stream, rows.id, sides.number, sides.quantity, sides.price,
     coalesce(sides.day, sides.issued_on) AS date, rows.amount, rows._scan_id AS scan_id,
-    rows._page AS page, rows._row AS row
+    rows._page AS page, rows._row AS row, rows.file AS own_file
 FROM (
     SELECT
-        unnest(['used', 'billed']) AS part, breaks.connection, breaks.partner, breaks.currency,
-        unnest([breaks.used_amount, breaks.billed_amount]) AS published
+        unnest(['used', 'billed', 'own']) AS part, breaks.connection, breaks.partner,
+        breaks.currency,
+        unnest([breaks.used_amount, breaks.billed_amount, NULL]) AS published
     FROM reconciliation.breaks AS breaks
     WHERE breaks.break_id = $break_id
 ) AS figures
 LEFT JOIN reconciliation.break_rows AS rows ON rows.break_id = $break_id
-    AND figures.part = if(rows.side = 'usage', 'used', 'billed')
+    AND figures.part
+        = CASE rows.side WHEN 'usage' THEN 'used' WHEN 'own' THEN 'own' ELSE 'billed' END
 -- Of a record that is gone, its row has no more than amount and place.
 LEFT JOIN (
     SELECT
@@ -195,4 +197,7 @@ def _create_views(db: duckdb.DuckDBPyConnection, folder: Path) -> None:
         if file.exists():  # copies of the first formats have no records of breaks
             kind = "TEMP VIEW" if name.startswith("temp.") else "VIEW"
             view = name.removeprefix("temp.")
-            db.execute(f"CREATE {kind} {view} AS FROM read_parquet({quote_text(str(file))})")
+            query = f"FROM read_parquet({quote_text(str(file))})"
+            if table == "break_rows" and "file" not in db.sql(query).columns:
+                query = f"SELECT *, NULL::VARCHAR AS file {query}"  # a copy before own books
+            db.execute(f"CREATE {kind} {view} AS {query}")

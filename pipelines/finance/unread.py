@@ -31,7 +31,11 @@ FROM sums
 GROUP BY sums.side, sums.role, sums.is_aside
 ORDER BY ALL
 """
-NOT_EVALUATED: Final = "FROM reconciliation.rules AS rules WHERE NOT rules.evaluated"
+# A rule that was evaluated has a reason where own rows are not understood.
+NOT_EVALUATED: Final = """
+FROM reconciliation.rules AS rules
+WHERE NOT rules.evaluated OR rules.reason IS NOT NULL
+"""
 OLD: Final = "These books do not say what could not be read."
 BY_MONTH: Final = (
     "Months are compared, as billing.line_usage is not mapped. Usage that is billed twice is a "
@@ -66,7 +70,7 @@ def read_unread(db: duckdb.DuckDBPyConnection) -> list[Doubt]:
 
 
 def read_not_evaluated(db: duckdb.DuckDBPyConnection) -> list[Row]:
-    """Return rules and tables that were not evaluated, and why. Raises duckdb.Error.
+    """Return rules and tables that were not evaluated, or in part, and why. Raises duckdb.Error.
 
     `is_needed`: without it, nobody can say that there are no breaks. Where the mapping names no
     field for it, no break depends on late_arrivals or external_ids, and months are compared, where
@@ -90,11 +94,15 @@ def read_doubts(db: duckdb.DuckDBPyConnection) -> list[Doubt]:
 def doubts_of(not_evaluated: Iterable[Row], unread: Iterable[Doubt]) -> list[Doubt]:
     """Return which rules and tables were not evaluated, then what records cannot be read."""
     rules_of: dict[str, list[str]] = {}
+    uncertain = []
     for row in not_evaluated:
-        if row["is_needed"]:
+        if row["evaluated"]:
+            text = f"{row['rule']} is uncertain: {row['reason']}."
+            uncertain.append(Doubt(row["rule"], text, ""))
+        elif row["is_needed"]:
             rules_of.setdefault(row["reason"], []).append(row["rule"])
     doubts = [_not_evaluated(rules, reason) for reason, rules in rules_of.items()]
-    return [*doubts, *unread]
+    return [*doubts, *uncertain, *unread]
 
 
 def notes_of(not_evaluated: Iterable[Row]) -> list[Doubt]:
@@ -102,7 +110,7 @@ def notes_of(not_evaluated: Iterable[Row]) -> list[Doubt]:
     notes = []
     for row in not_evaluated:
         rule = row["rule"]
-        if row["is_needed"]:
+        if row["is_needed"] or row["evaluated"]:
             continue
         if rule == "billed_twice":
             notes.append(Doubt(rule, BY_MONTH, ""))

@@ -50,8 +50,8 @@ FIGURES = {
     "break": ("""SELECT break_id, rule, currency, rows, ifnull(used_amount, 0),
         ifnull(billed_amount, 0), ifnull(difference, 0) FROM breaks WHERE gone_at IS NULL""",
         """SELECT break_id, rule, currency, count(*), part(amount, side = 'usage') AS used,
-        part(amount, side = 'billing') AS billed, if(rule = 'disappeared', 0, billed - used)
-        FROM break_rows GROUP BY break_id, rule, currency"""),
+        part(amount, side = 'billing') AS billed, if(rule = 'disappeared', 0, billed + if(rule LIKE
+        'own%', used - part(amount, side = 'own'), -used)) FROM break_rows GROUP BY 1, 2, 3"""),
     "journal line": ("FROM journal", """FROM entries SELECT * EXCLUDE (month, minor_unit, amount,
         left_out) WHERE debit IS NOT NULL OR credit IS NOT NULL"""),
     "journal source": ("""FROM entries SELECT kind, source, currency, amount WHERE source <> close

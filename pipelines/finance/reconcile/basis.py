@@ -18,6 +18,7 @@ from duckdb.sqltypes import DuckDBPyType
 from pipelines.core.text import is_one_of
 from pipelines.finance.currencies import CODES, MOST_DIGITS, minor_unit, read_code
 from pipelines.finance.mapping import Mapping
+from pipelines.finance.reconcile.own.inputs import OwnInputs
 from pipelines.finance.reconcile.statements import MEMORY
 from pipelines.metadata.tables import Close
 
@@ -105,7 +106,8 @@ CREATE_TABLES: Final = """
 CREATE TABLE reconciliation.break_rows (
     rule VARCHAR, break_id VARCHAR, connection VARCHAR, subject VARCHAR, partner VARCHAR,
     month DATE, currency VARCHAR, cause VARCHAR, side VARCHAR, id VARCHAR, quantity {quantity},
-    amount {amount}, _scan_id VARCHAR, _page INTEGER, _row INTEGER
+    amount {amount}, _scan_id VARCHAR, _page INTEGER, _row INTEGER,
+    file VARCHAR
 );
 CREATE TABLE reconciliation.currencies (currency VARCHAR, minor_unit DECIMAL(5, 4));
 INSERT INTO reconciliation.currencies VALUES {currencies};
@@ -139,7 +141,8 @@ class Inputs:
     `memory`: what is remembered of earlier books, an Arrow table by its name; their data ended at
     `last_as_of`. `closes`: those of all months, by the folder of their copy. `erased`: digests of
     identifiers that were erased. `may_grow`: who is refused memory begins again with more.
-    `connections`: only their rows are reconciled; None: those of all.
+    `connections`: only their rows are reconciled; None: those of all. `own`: what own books are
+    read with.
     """
 
     mapping: Mapping | None = None
@@ -153,6 +156,7 @@ class Inputs:
     erased: Sequence[str] = ()
     may_grow: bool = False
     connections: frozenset[str] | None = None
+    own: OwnInputs | None = None
 
     @property
     def decisions_digest(self) -> str:

@@ -93,6 +93,7 @@ def create_month_rows(
     db: duckdb.DuckDBPyConnection,
     closes: dict[Path, Close],
     connections: Collection[str] | None,
+    others: Iterable[str] = (),
 ) -> str:
     """Create view `month_rows`: rows of the copies of closed months, and those of today.
 
@@ -101,13 +102,14 @@ def create_month_rows(
 
     `closes` are all of them by folder; table `closed_months` shows them. Returns why the rows
     cannot be compared, empty if they can; the view is empty then. Its quantities and amounts have
-    types that hold those of today and of earlier versions too: where two types meet, DuckDB rounds.
+    types that hold those of today, of earlier versions and of `others` (queries) too: where two
+    types meet, DuckDB rounds.
     """
     db.execute(CREATE_MONTHS)
     standing = {folder: close for folder, close in closes.items() if close.reopened_at is None}
     _insert_months(db, closes.values(), {close.month for close in standing.values()})
     of_today = _rows(1, {view: f"(FROM temp.{view} LIMIT 0)" for view in VIEWS}, [], connections)
-    no_rows = [of_today]
+    no_rows = [of_today, *others]
     no_rows += [MEMORY_ROWS.format(table=f"temp.remembered_{name}") for name in MEMORY]
     taken = [quote_text(str(folder / "corrections.parquet")) for folder in standing]
     try:

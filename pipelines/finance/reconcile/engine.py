@@ -15,6 +15,11 @@ from pipelines.finance.mapping import Mapping
 from pipelines.finance.reconcile import basis
 from pipelines.finance.reconcile.basis import Inputs
 from pipelines.finance.reconcile.closed_rows import create_month_rows
+from pipelines.finance.reconcile.own.third_side import (
+    ThirdSide,
+    create_own_tables,
+    read_third_sides,
+)
 from pipelines.finance.reconcile.statements import (
     RULES,
     STATEMENTS,
@@ -52,7 +57,8 @@ SELECT
         sha256(concat_ws('|', '{rule}', found.connection, found.currency, found.subject)), 12
     ),
     found.connection, found.subject, found.partner, found.month, found.currency, found.cause,
-    found.side, found.id, found.quantity, found.amount, found._scan_id, found._page, found._row
+    found.side, found.id, found.quantity, found.amount, found._scan_id, found._page, found._row,
+    NULL
 FROM ({query}) AS found
 """
 INSERT_RULE: Final = "INSERT INTO reconciliation.rules VALUES ($1, $2, $3, $4, $5, $6, $7)"
@@ -117,8 +123,11 @@ class _Engine:
         """Evaluate the rules, then the tables that count and show their breaks."""
         basis.begin(self.db, self.inputs, self._terms())
         self.sides.note_readings()
+        self._read_own_books()
         self._create_tables()
         for name in STATEMENTS:
+            if name == "break_facts":
+                self._compare_own_books()
             self._evaluate(read_statement(name))
         create_finance_views(self.db, self.failed)
 
@@ -155,7 +164,8 @@ class _Engine:
         """Create what the statements read and write besides the views."""
         basis.remember(self.db, self.inputs)
         connections = self.inputs.connections
-        reason = create_month_rows(self.db, self.inputs.closes, connections)
+        own = [third_side.no_row for third_side in self.third_sides]
+        reason = create_month_rows(self.db, self.inputs.closes, connections, own)
         if reason:
             self.failed["month_rows"] = reason
         month_rows = self.db.table("month_rows")
@@ -164,6 +174,32 @@ class _Engine:
         basis.set_factors(self.db, types)
         quarantined = self.db.from_arrow(self.sides.quarantined())
         quarantined.query("added", "CREATE OR REPLACE TEMP TABLE quarantined AS FROM added")
+
+    def _read_own_books(self) -> None:
+        """Read the sources of own books to temporary tables, if the mapping has any."""
+        self.third_sides: list[ThirdSide] = []
+        if self.mapping.own and self.inputs.own is not None:
+            self.third_sides = read_third_sides(
+                self.db, self.mapping, self.sides, self.inputs.own, self.inputs.connections
+            )
+
+    def _compare_own_books(self) -> None:
+        """Add the breaks of own books; note in `rules` why a source has none, or is uncertain."""
+        if not self.third_sides or self.inputs.own is None:
+            return
+        create_own_tables(self.db)
+        for third_side in self.third_sides:
+            stop.raise_if_requested()
+            try:
+                third_side.find_breaks()
+            except PASSING:
+                raise
+            except duckdb.Error as error:
+                if self.inputs.may_grow and is_memory_refused(error):
+                    raise
+                third_side.problem = f"Its query failed: {readable_error(error)}"
+            third_side.note(self.inputs.own)
+            self.db.execute(INSERT_RULE, third_side.as_rule())
 
     def _evaluate(self, statement: Statement) -> None:
         """Create the table of a statement, an empty one if it fails; note why in `rules`."""

@@ -64,10 +64,12 @@ class Alerts:
     """What of books needs a person.
 
     `not_evaluated` has the reason of each rule and table without which nobody can say that there
-    are no breaks, `notes` are about the others. `unread` are records that cannot be read.
+    are no breaks, `uncertain` why those of own books are in doubt, `notes` are about the others.
+    `unread` are records that cannot be read.
     """
 
     not_evaluated: dict[str, str]
+    uncertain: dict[str, str]
     notes: tuple[Doubt, ...]
     unread: tuple[Doubt, ...]
     open_breaks: tuple[OpenBreaks, ...]
@@ -81,11 +83,15 @@ def judge_alerts(figures: Figures) -> Alerts:
     """Return what needs a person, of figures with the rows of `QUERIES`."""
     tables = figures.tables
     not_evaluated = {}
+    uncertain = {}
     for row in figures.not_evaluated:
-        if row["is_needed"]:
+        if row["evaluated"]:
+            uncertain[row["rule"]] = row["reason"]
+        elif row["is_needed"]:
             not_evaluated[row["rule"]] = row["reason"]
     return Alerts(
         not_evaluated=not_evaluated,
+        uncertain=uncertain,
         notes=tuple(notes_of(figures.not_evaluated)),
         unread=tuple(figures.unread),
         open_breaks=msgspec.convert(tables["open_by_rule"], tuple[OpenBreaks, ...]),

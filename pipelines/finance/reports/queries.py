@@ -14,6 +14,7 @@ import pyarrow as pa
 from pipelines.finance.doubt import Doubt
 from pipelines.finance.mapping import REMEDY
 from pipelines.finance.materiality import create_break_order
+from pipelines.finance.reconcile.own.inputs import RULE
 from pipelines.finance.reconcile.statements import read_notes
 from pipelines.finance.reports.listings import Detail
 from pipelines.finance.unread import doubts_of, notes_of, read_not_evaluated, read_unread
@@ -96,7 +97,10 @@ def read_figures(
     doubts: list[Doubt] = []
     notes: list[Doubt] = []
     if not problem:
-        tables["not_checked"] = [row for row in not_evaluated if row["is_needed"]]
+        # Own books say nothing about whether billing equals usage.
+        tables["not_checked"] = [
+            row for row in not_evaluated if row["is_needed"] and not row["rule"].startswith(RULE)
+        ]
         unread = read_unread(db)
         doubts = doubts_of(not_evaluated, unread)
         notes = notes_of(not_evaluated)

@@ -1,7 +1,8 @@
 -- needs: doubts
 -- What is known of each break, whatever people decide about it, however old it is now, and whatever
 -- other connections bill: age and severity are in view `breaks`, so that books of connections that
--- did not change need not be made again. `at_stake` is the amount by which a break is judged.
+-- did not change need not be made again. Of own books, the difference is what the service has minus
+-- what they have. `at_stake` is the amount by which a break is judged.
 WITH found AS (
     SELECT
         found.break_id, found.rule, found.connection, found.subject,
@@ -11,6 +12,9 @@ WITH found AS (
         sum(found.amount) FILTER (found.side = 'billing') AS billed_amount,
         -- What disappeared counts nowhere any more.
         CASE WHEN found.rule = 'disappeared' THEN 0
+             WHEN starts_with(found.rule, 'own_')
+                THEN coalesce(billed_amount, 0) + coalesce(used_amount, 0)
+                    - coalesce(sum(found.amount) FILTER (found.side = 'own'), 0)
              WHEN count(found.amount) > 0
                 THEN coalesce(billed_amount, 0) - coalesce(used_amount, 0) END AS difference,
         coalesce(sum(found.quantity) FILTER (found.side = 'billing'), 0)
@@ -46,7 +50,9 @@ WITH found AS (
         known.*, abs(if(known.rule = 'disappeared', coalesce(known.used_amount,
             known.billed_amount), known.difference)) AS at_stake,
         -- The list of which a row that is absent may only not have been seen.
-        CASE WHEN rules.rests_on <> 'the side that has less' THEN rules.rests_on
+        CASE WHEN starts_with(rules.rests_on, 'less ')
+                THEN if(known.difference < 0, substr(rules.rests_on, 6), NULL)
+             WHEN rules.rests_on <> 'the side that has less' THEN rules.rests_on
              WHEN rules.rests_on IS NULL THEN NULL
              WHEN known.difference < 0 THEN 'billing'
              WHEN getvariable('match_by') <> 'month' THEN NULL
@@ -94,8 +100,10 @@ SELECT
          WHEN lists.read_on < (judged.month + INTERVAL 1 MONTH)::DATE + getvariable('grace_days')
             AND (judged.rule = 'not_billed' OR lists.read_on + 1 < lists.others_read_on)
             THEN concat(lists.stream, ' was read before the month was due') END AS uncertain,
-    if(explained.break_id IS NULL, NULL, concat('may be explained by ', judged.stream,
-        ' that cannot be read')) AS doubt
+    CASE WHEN explained.break_id IS NOT NULL
+            THEN concat('may be explained by ', judged.stream, ' that cannot be read')
+         WHEN rules.evaluated AND rules.reason IS NOT NULL
+            THEN 'may be explained by own rows that are not understood' END AS doubt
 FROM judged
 LEFT JOIN explained USING (break_id)
 LEFT JOIN due USING (break_id)

@@ -1,4 +1,4 @@
--- Breaks that nobody has resolved, also uncertain ones, with what to do. The first one comes first.
+-- Breaks of used and billed that nobody has resolved, also uncertain ones, with what to do. The first one comes first.
 SELECT
     breaks.break_id, breaks.severity, breaks.connection,
     coalesce(breaks.partner_name, breaks.partner, 'no partner') AS partner,
@@ -10,5 +10,5 @@ SELECT
 FROM reconciliation.breaks AS breaks
 JOIN break_order AS places USING (break_id)
 LEFT JOIN reconciliation.rules AS rules USING (rule)
-WHERE breaks.state <> 'resolved'
+WHERE breaks.state <> 'resolved' AND NOT starts_with(breaks.rule, 'own_')
 ORDER BY breaks.uncertain IS NOT NULL, places.place

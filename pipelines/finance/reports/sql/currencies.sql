@@ -19,7 +19,7 @@ FROM reconciliation.summary AS summary
 LEFT JOIN (
     SELECT breaks.currency, sum(breaks.difference) AS difference
     FROM breaks
-    WHERE breaks.outcome = 'open'
+    WHERE breaks.outcome = 'open' AND NOT breaks.is_own
     GROUP BY breaks.currency
 ) AS breaks ON breaks.currency IS NOT DISTINCT FROM summary.currency
 GROUP BY summary.currency

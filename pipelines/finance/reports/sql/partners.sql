@@ -1,5 +1,5 @@
 -- With which partners breaks are open: the three of each currency with the largest sum, then all
--- others in one row. The amounts of a currency add up to those of its open breaks.
+-- others in one row. The amounts of a currency add up to those of its open breaks of used and billed.
 -- needs: open_breaks
 WITH ranked AS (
     SELECT
@@ -14,6 +14,7 @@ WITH ranked AS (
                 breaks.partner
         )) AS rank
     FROM open_breaks AS breaks
+    WHERE NOT breaks.is_own
     GROUP BY breaks.connection, breaks.partner, breaks.name, breaks.currency
 )
 SELECT

@@ -1,0 +1,90 @@
+"""Own books of a home: when books read them again, and what the books before had of them.
+
+Not here: how they are read and compared (reconcile.own), what `own check` shows (own_check).
+"""
+
+from collections.abc import Iterable
+from contextlib import suppress
+from decimal import Decimal
+from typing import Final
+
+import duckdb
+
+from pipelines.core.errors import PartnerSyncError
+from pipelines.finance.reconcile.basis import Inputs
+from pipelines.finance.reconcile.own.inputs import RULE, OwnInputs
+from pipelines.finance.reconcile.own.sources import digest_now
+from pipelines.load.records import EXACT
+from pipelines.versions.stores import Stores
+from pipelines.warehouse.books import Books, BooksFolder
+from pipelines.warehouse.duckdb_file import Row
+
+# Of a source that was not compared, what it had when it was compared last.
+BEFORE: Final = """
+SELECT
+    sources.source, if(sources.evaluated, sources.rows, sources.rows_before),
+    if(sources.evaluated, sources.sha256, NULL)
+FROM reconciliation.own_sources AS sources
+"""
+
+
+def connections(inputs: Inputs) -> frozenset[str]:
+    """Return the connections that have own books."""
+    if inputs.mapping is None:
+        return frozenset()
+    return frozenset(source.connection for source in inputs.mapping.own.values())
+
+
+def have_changed(stores: Stores, published: Books | None, inputs: Inputs) -> bool:
+    """Return whether own books may say something else than when the published books were made.
+
+    Nobody can tell of a table of a database before it is read again.
+    """
+    if inputs.mapping is None or not inputs.mapping.own:
+        return False
+    digests = {name: digest for name, _rows, digest in _read_before(stores, published)}
+    for name, source in inputs.mapping.own.items():
+        now = digest_now(source, stores.home.root)
+        if now is None or now != digests.get(name):
+            return True
+    return False
+
+
+def read_own_inputs(stores: Stores, published: Books | None) -> OwnInputs:
+    """Return what own books are read with."""
+    rows = {name: rows for name, rows, _digest in _read_before(stores, published)}
+    return OwnInputs(
+        root=stores.home.root,
+        now=stores.clock.utc_now(),
+        rows_before={name: number for name, number in rows.items() if number is not None},
+    )
+
+
+def sums_of_breaks(rows: Iterable[Row]) -> list[Row]:
+    """Return the sum of the differences of breaks of own books, by rule and currency.
+
+    It is what the service has minus what own books have. Uncertain breaks are in none.
+    """
+    sums: dict[tuple[str, str], Row] = {}
+    for row in rows:
+        rule = row["rule"]
+        if not rule.startswith(RULE) or row["uncertain"] is not None or row["difference"] is None:
+            continue
+        nothing = {"rule": rule, "currency": row["currency"], "breaks": 0, "difference": Decimal(0)}
+        total = sums.setdefault((rule, str(row["currency"])), nothing)
+        total["breaks"] += 1
+        total["difference"] = EXACT.add(total["difference"], row["difference"])
+    return [total for _key, total in sorted(sums.items())]
+
+
+def _read_before(
+    stores: Stores, published: Books | None
+) -> list[tuple[str, int | None, str | None]]:
+    """Return sources of the published books: name, rows, digest; none of books without any."""
+    if published is not None:
+        with (
+            suppress(PartnerSyncError, duckdb.Error),
+            BooksFolder(stores.warehouse).open_alone(published) as db,
+        ):
+            return db.execute(BEFORE).fetchall()
+    return []

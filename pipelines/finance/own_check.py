@@ -1,0 +1,75 @@
+"""What is understood of own books, before anything is reconciled with them."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import duckdb
+
+from pipelines.core.errors import ConfigurationError, PartnerSyncError
+from pipelines.finance import own_books
+from pipelines.finance.mapping import read_mapping
+from pipelines.finance.reconcile.own.third_side import ThirdSide, read_third_sides
+from pipelines.finance.reconcile.views import create_row_views
+from pipelines.finance.reconciled import open_published
+from pipelines.versions.stores import Stores
+from pipelines.warehouse.books import BooksFolder
+from pipelines.warehouse.duckdb_file import Row
+from pipelines.warehouse.memory_limit import readable_error
+
+NONE: Final = "mapping.toml has no own books, so nothing is compared with them."
+ADD: Final = "Add a table such as [own.ledger] to mapping.toml: docs/reconciliation.md, Own books."
+SHOWN: Final = 20  # rows of a source that are not understood
+
+
+def check(session: Stores) -> list[Row]:
+    """Return a row for each source of own books: what it has, and what of it is not understood.
+
+    Raises ConfigurationError where the mapping has none, PartnerSyncError.
+    """
+    mapping = read_mapping(session.home.mapping_file)
+    if mapping is None or not mapping.own:
+        raise ConfigurationError(NONE, ADD)
+    published = BooksFolder(session.warehouse).published()
+    inputs = own_books.read_own_inputs(session, published)
+    with open_published(session) as (_version, db), _explained():
+        db.execute(f"SET TimeZone = '{mapping.time_zone}'")
+        sides = create_row_views(db, mapping)
+        third_sides = read_third_sides(db, mapping, sides, inputs)
+        return [_about(third_side) for third_side in third_sides]
+
+
+def _about(third_side: ThirdSide) -> Row:
+    """Return what is understood of a source."""
+    if not third_side.problem:
+        third_side.match()
+    source = third_side.source
+    unread = third_side.unread(SHOWN)
+    return {
+        "source": third_side.name,
+        "connection": source.connection,
+        "against": source.against,
+        "place": source.place,
+        "roles": source.roles.columns(),
+        "match_by": source.match_by,
+        "files": [file._asdict() for file in third_side.files],
+        "sha256": third_side.sha256,
+        "rows": third_side.rows,
+        "matched": third_side.matched,
+        "totals": third_side.totals(),
+        "not_understood": unread[0]["rows"] if unread else 0,
+        "unread": [{name: row[name] for name in ("file", "row", "role", "sent")} for row in unread],
+        "problem": third_side.problem,
+    }
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    """Raise PartnerSyncError for what DuckDB refuses."""
+    try:
+        yield
+    except duckdb.Error as error:
+        raise PartnerSyncError(
+            f"Own books cannot be checked: {readable_error(error)}. Nothing was changed.",
+            "If memory was refused, set a larger memory_limit in settings.toml.",
+        ) from error

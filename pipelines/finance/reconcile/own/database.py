@@ -1,0 +1,99 @@
+"""Reads a table of the user's database, whose address only an environment variable has."""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from typing import Any, Final
+
+import sqlalchemy as sa
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
+
+from pipelines.core.text import Redactor, printable
+from pipelines.finance.reconcile.own.cells import text_of
+from pipelines.finance.reconcile.own.not_read import NotRead
+
+FETCHED: Final = 10_000
+Texts = tuple[str | None, ...]
+
+
+class TableRows:
+    """The rows of a table, once, in the order of their values; then their digest."""
+
+    def __init__(self, variable: str, table: str, columns: dict[str, str]) -> None:
+        self._variable = variable
+        self._table = table
+        self._columns = columns
+        self._digest = hashlib.sha256()
+
+    def sha256(self) -> str:
+        """Return the SHA-256 of the rows that were read: of their mapped columns, as JSON lines."""
+        return self._digest.hexdigest()
+
+    def __iter__(self) -> Iterator[Texts]:
+        """Yield rows as texts, in the order of the columns. Raises NotRead."""
+        redactor = Redactor()
+        engine = self._engine(redactor)
+        try:
+            # Counted twice in one transaction: rows that came or went show in it.
+            self._require_columns(engine)
+            with engine.connect() as connection:
+                before = self._count(connection)
+                read = 0
+                for row in self._rows(connection):
+                    read += 1
+                    yield row
+                if not before == read == self._count(connection):
+                    raise NotRead(f"{self._table} changed while it was read")
+        except (SQLAlchemyError, ValueError, OverflowError) as error:
+            reason = redactor.clean(str(getattr(error, "orig", None) or error))
+            first_line = printable(reason.partition("\n")[0]).rstrip(".")
+            raise NotRead(f"{self._table} in {self._variable}: {first_line}") from None
+        finally:
+            engine.dispose()
+
+    def _engine(self, redactor: Redactor) -> sa.Engine:
+        url = os.environ.get(self._variable, "")
+        if not url:
+            raise NotRead(f"the environment variable {self._variable} is not set")
+        redactor.add(url)
+        try:
+            engine = sa.create_engine(url, hide_parameters=True)
+        except (ArgumentError, NoSuchModuleError, ImportError, ValueError):
+            raise NotRead(
+                f"{self._variable} holds no valid database URL, or its driver is not installed"
+            ) from None
+        redactor.add(str(engine.url.password or ""))
+        return engine
+
+    def _require_columns(self, engine: sa.Engine) -> None:
+        """Raise NotRead where one is not there: SQLite would take its name for a text."""
+        schema, _point, name = self._table.rpartition(".")
+        there = {column["name"] for column in sa.inspect(engine).get_columns(name, schema or None)}
+        for role, column in self._columns.items():
+            if column not in there:
+                raise NotRead(
+                    f"{self._table} in {self._variable} has no column {printable(column, 40)} "
+                    f"(role {role})"
+                )
+
+    def _named(self) -> sa.TableClause:
+        schema, _point, name = self._table.rpartition(".")
+        columns: list[sa.ColumnClause[Any]] = [
+            sa.column(column) for column in self._columns.values()
+        ]
+        return sa.table(name, *columns, schema=schema or None)
+
+    def _count(self, connection: sa.Connection) -> int:
+        query = sa.select(sa.func.count()).select_from(self._named())
+        return int(connection.execute(query).scalar_one())
+
+    def _rows(self, connection: sa.Connection) -> Iterator[Texts]:
+        table = self._named()
+        # Without types: what the driver returns, and no decimal that was made of a float.
+        query = sa.select(*table.columns).order_by(*table.columns)
+        rows = connection.execution_options(yield_per=FETCHED).execute(query)
+        for row in rows:
+            texts = tuple(map(text_of, row))
+            self._digest.update(json.dumps(texts, ensure_ascii=False).encode() + b"\n")
+            yield texts

@@ -1,0 +1,252 @@
+"""Reads what the texts of own rows say: exact amounts, months, currencies. Nothing is guessed.
+
+Here: the table of a source, and its view with the types of the side that it is compared with. Not
+here: where the texts come from (sources), how both are compared (compare).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Final, NamedTuple
+from zoneinfo import ZoneInfo
+
+import duckdb
+import pyarrow as pa
+from duckdb.sqltypes import DuckDBPyType
+
+from pipelines.core.parse import CLOCK, PLAIN_TIME
+from pipelines.core.text import quote_text
+from pipelines.finance.currencies import CODES, MOST_DIGITS, SPACES, code_of, minor_unit_of
+from pipelines.finance.own_mapping import OwnSource
+from pipelines.finance.reconcile.own.sources import ROLES
+from pipelines.finance.reconcile.spelled import DIGITS, Kind, fit, read_value
+
+# Digits before and behind the point that a number may have, so that sums of a billion rows do not
+# overflow. More behind it where the service has more.
+MOST_WHOLE: Final = 18
+LEAST_SCALE: Final = 9
+CREATE: Final = """
+CREATE OR REPLACE TEMP TABLE {table}_read (
+    file INTEGER, row BIGINT, id VARCHAR, partner VARCHAR, currency VARCHAR, month DATE,
+    amount DECIMAL(38, {amount}), quantity DECIMAL(38, {quantity}),
+    period_text VARCHAR, amount_text VARCHAR, quantity_text VARCHAR
+)
+"""
+# The usual spellings. The others are read one by one afterwards, each once.
+INSERT: Final = """
+INSERT INTO {table}_read
+WITH trimmed AS (
+    SELECT added.row, {trimmed}
+    FROM ({texts}) AS added
+), typed AS (
+    SELECT
+        trimmed.*,
+        CASE WHEN length(trimmed.period) = 7
+                AND TRY_CAST(trimmed.period || '-01' AS DATE)::VARCHAR = trimmed.period || '-01'
+                THEN CAST(trimmed.period || '-01' AS DATE)
+             WHEN length(trimmed.period) = 10
+                AND TRY_CAST(trimmed.period AS DATE)::VARCHAR = trimmed.period
+                THEN CAST(trimmed.period AS DATE)
+             WHEN regexp_full_match(trimmed.period, {local_time})
+                AND TRY_CAST(left(trimmed.period, 10) AS DATE)::VARCHAR = left(trimmed.period, 10)
+                THEN CAST(left(trimmed.period, 10) AS DATE)
+             WHEN regexp_full_match(trimmed.period, {time})
+                THEN CAST(trimmed.period::TIMESTAMPTZ AT TIME ZONE {zone} AS DATE)
+             END AS day,
+        {amount_value} AS amount_value, {quantity_value} AS quantity_value
+    FROM trimmed
+)
+SELECT
+    {file}, typed.row, coalesce(typed.id, typed.number), typed.partner, {currency},
+    CAST(date_trunc('month', typed.day) AS DATE), typed.amount_value, typed.quantity_value,
+    if(typed.day IS NULL, typed.period, NULL), if(typed.amount_value IS NULL, typed.amount, NULL),
+    if(typed.quantity_value IS NULL, typed.quantity, NULL)
+FROM typed
+WHERE coalesce({roles}) IS NOT NULL
+"""
+NUMBER: Final = """
+CAST(if(regexp_full_match({text}, '-?(0|[1-9][0-9]{{0,{whole}}})([.][0-9]{{1,{scale}}})?'),
+    {text}, NULL) AS DECIMAL(38, {scale}))"""
+LOCAL_TIME: Final = rf"[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}[T ]{CLOCK}(:[0-5][0-9]([.][0-9]+)?)?"
+OTHER_TEXTS: Final = """
+SELECT DISTINCT rows.{name}_text FROM {table}_read AS rows WHERE rows.{name}_text IS NOT NULL
+"""
+CREATE_SPELLED: Final = "CREATE OR REPLACE TEMP TABLE spelled AS FROM added"
+UPDATE: Final = """
+UPDATE {table}_read AS rows
+SET {column} = spelled.value, {name}_text = NULL
+FROM spelled
+WHERE rows.{name}_text = spelled.text
+"""
+# A currency that the service has is one, also if ISO 4217 does not know it.
+CREATE_VIEW: Final = """
+CREATE OR REPLACE TEMP VIEW {table} AS
+WITH rows AS (
+    SELECT
+        rows.*,
+        {amount} AS exact_amount,
+        rows.currency IS NULL OR (rows.currency NOT IN {codes} AND rows.currency NOT IN (
+            SELECT service.currency FROM temp.{service} AS service
+            WHERE service.currency IS NOT NULL
+        )) AS is_unknown
+    FROM {table}_read AS rows
+)
+SELECT
+    rows.file, rows.row, rows.id, rows.partner, rows.currency, rows.month,
+    CAST(rows.exact_amount AS DECIMAL(38, {scale})) AS amount,
+    CAST(rows.quantity AS DECIMAL(38, {quantity_scale})) AS quantity,
+    CASE WHEN rows.amount IS NULL THEN 'amount' WHEN rows.is_unknown THEN 'currency'
+         WHEN {no_month} THEN 'period' WHEN {no_partner} THEN 'partner'
+         WHEN rows.quantity_text IS NOT NULL THEN 'quantity' END AS unread,
+    CASE unread WHEN 'amount' THEN rows.amount_text WHEN 'currency' THEN rows.currency
+         WHEN 'period' THEN rows.period_text WHEN 'quantity' THEN rows.quantity_text END AS sent,
+    {key} AS key
+FROM rows
+"""
+MONTH_KEY: Final = "concat_ws('|', rows.partner, rows.month, rows.currency)"
+HAS_MORE: Final = """
+SELECT count(*) > 0 FROM {table}_read AS rows
+WHERE CAST({value} AS DECIMAL(38, {scale})) <> {value}
+"""
+
+
+class Scales(NamedTuple):
+    """Digits behind the point of quantities and of amounts."""
+
+    quantity: int
+    amount: int
+
+
+@dataclass(frozen=True)
+class OwnTable:
+    """The rows of a source in a temporary table `{name}_read`, and the view of them, `name`."""
+
+    name: str
+    source: OwnSource
+    zone: ZoneInfo
+    read: Scales
+
+    @property
+    def amount(self) -> str:
+        """The expression of an amount in major units."""
+        if self.source.roles.amount_unit == "major":
+            return "rows.amount"
+        return f"rows.amount * {minor_unit_of('rows.currency')}"
+
+    def create(self, db: duckdb.DuckDBPyConnection) -> None:
+        """Create the table, empty."""
+        db.execute(CREATE.format(table=self.name, **self.read._asdict()))
+
+    def insert(self, texts: str, file: int) -> str:
+        """Return the statement that adds texts of a file."""
+        trimmed = [f"nullif(trim(added.{role}_text, '{SPACES}'), '') AS {role}" for role in ROLES]
+        return INSERT.format(
+            table=self.name,
+            texts=texts,
+            file=file,
+            trimmed=", ".join(trimmed),
+            roles=", ".join(f"typed.{role}" for role in ROLES),
+            currency=code_of("typed.currency"),
+            amount_value=_number("trimmed.amount", self.read.amount),
+            quantity_value=_number("trimmed.quantity", self.read.quantity),
+            local_time=quote_text(LOCAL_TIME),
+            time=quote_text(PLAIN_TIME),
+            zone=quote_text(self.zone.key),
+        )
+
+    def read_others(self, db: duckdb.DuckDBPyConnection) -> None:
+        """Read the texts with unusual spellings, each once."""
+
+        def number(scale: int) -> Callable[[str], Any]:
+            return lambda text: _exact(read_value(Kind.NUMBER, text, self.zone), scale)
+
+        def month(text: str) -> Any:
+            day: Any = read_value(Kind.DAY, text, self.zone)
+            return day.replace(day=1) if day else None
+
+        self._read(db, ("amount", "amount"), number(self.read.amount), _decimal(self.read.amount))
+        of_quantity = _decimal(self.read.quantity)
+        self._read(db, ("quantity", "quantity"), number(self.read.quantity), of_quantity)
+        self._read(db, ("period", "month"), month, pa.date32())
+
+    def _read(
+        self,
+        db: duckdb.DuckDBPyConnection,
+        names: tuple[str, str],
+        read: Callable[[str], Any],
+        of_type: pa.DataType,
+    ) -> None:
+        name, column = names
+        texts = db.execute(OTHER_TEXTS.format(table=self.name, name=name)).fetchall()
+        values = {text: read(text) for (text,) in texts}
+        known = {text: value for text, value in values.items() if value is not None}
+        if known:
+            spelled = {
+                "text": pa.array(known.keys(), pa.string()),
+                "value": pa.array(known.values(), of_type),
+            }
+            update = UPDATE.format(table=self.name, name=name, column=column)
+            db.from_arrow(pa.table(spelled)).query("added", CREATE_SPELLED)
+            db.execute(update)
+
+    def scales(self, db: duckdb.DuckDBPyConnection, least: Scales) -> Scales:
+        """Return the digits behind the point that all rows need, at least those of the service."""
+        more = 0 if self.source.roles.amount_unit == "major" else MOST_DIGITS
+        return Scales(
+            self._scale(db, "rows.quantity", least.quantity, self.read.quantity),
+            self._scale(db, self.amount, least.amount, self.read.amount + more),
+        )
+
+    def _scale(self, db: duckdb.DuckDBPyConnection, value: str, least: int, most: int) -> int:
+        for scale in range(least, most):
+            query = HAS_MORE.format(table=self.name, value=value, scale=scale)
+            if db.execute(query).fetchall() == [(False,)]:
+                return scale
+        return max(least, most)
+
+    def create_view(self, db: duckdb.DuckDBPyConnection, service: str, scales: Scales) -> None:
+        """Create the view, beside the one of the service's records, whose currencies it knows."""
+        is_by_totals = self.source.match_by == "totals"
+        has_period = self.source.roles.period is not None
+        no_month = "rows.period_text IS NOT NULL"
+        if is_by_totals:
+            no_month = "rows.month IS NULL"
+        statement = CREATE_VIEW.format(
+            table=self.name,
+            service=service,
+            codes=tuple(sorted(CODES)),
+            amount=self.amount,
+            scale=scales.amount,
+            quantity_scale=scales.quantity,
+            no_month=no_month if has_period else "false",
+            no_partner="rows.partner IS NULL" if is_by_totals else "false",
+            key=MONTH_KEY if is_by_totals else f"coalesce(rows.id, concat('?|', {MONTH_KEY}))",
+        )
+        db.execute(statement)
+
+
+def read_scales(service: Scales) -> Scales:
+    """Return the digits behind the point with which numbers are read."""
+    return Scales(max(LEAST_SCALE, service.quantity), max(LEAST_SCALE, service.amount))
+
+
+def scale_of(of_type: DuckDBPyType) -> int:
+    """Return the digits behind the point of a type."""
+    scale: Any = dict(of_type.children)["scale"]
+    return int(scale)
+
+
+def _number(text: str, scale: int) -> str:
+    return NUMBER.format(text=text, whole=MOST_WHOLE - 1, scale=scale)
+
+
+def _exact(value: Any, scale: int) -> Decimal | None:
+    """Return a number that the table holds exactly; None for another one."""
+    fitted = fit(value, scale)
+    if fitted is None or fitted != value or abs(fitted) >= 10**MOST_WHOLE:
+        return None
+    return Decimal(fitted)
+
+
+def _decimal(scale: int) -> pa.DataType:
+    return pa.decimal128(DIGITS, scale)

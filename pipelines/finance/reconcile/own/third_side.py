@@ -1,0 +1,319 @@
+"""Compares own books with usage or bills: the third side.
+
+Here: one source from its texts to its breaks and totals, and why it has none. Not here: its files
+(sources), its values (rows), and the SQL (statements).
+"""
+
+from collections.abc import Collection
+from datetime import datetime
+from typing import Any, Final
+
+import duckdb
+
+from pipelines.core.text import counted, printable, quote_text
+from pipelines.finance.mapping import Mapping as RoleMapping
+from pipelines.finance.own_mapping import OwnSource
+from pipelines.finance.reconcile.normalize import Sides
+from pipelines.finance.reconcile.own import statements as sql
+from pipelines.finance.reconcile.own.inputs import RULE, OwnInputs
+from pipelines.finance.reconcile.own.not_read import NotRead
+from pipelines.finance.reconcile.own.rows import OwnTable, Scales, read_scales, scale_of
+from pipelines.finance.reconcile.own.sources import OwnFile, digest_of_all, load_texts
+from pipelines.warehouse.duckdb_file import Row, fetch_rows
+
+NEEDS: Final = {
+    ("usage", "id"): ("usage.id", "usage.amount", "usage.currency"),
+    ("usage", "totals"): ("usage.partner", "usage.period", "usage.amount", "usage.currency"),
+    ("billing", "id"): ("billing.id", "billing.amount", "billing.currency"),
+    ("billing", "number"): ("billing.number", "billing.amount", "billing.currency"),
+    ("billing", "totals"): (
+        "billing.partner", "billing.period", "billing.amount", "billing.currency",
+    ),
+}  # fmt: skip
+VIEWS: Final = {"usage": "used", "billing": "bills"}
+LEAST_SHARE: Final = 0.9  # of the rows of the books before
+CHECK: Final = "Run `partner-sync own check`"
+REMEDY: Final = "Compare both records. Correct your own books, or ask the service."
+UNREAD: Final = """
+SELECT own.unread AS role, own.sent, own.row, own.file, count(*) OVER () AS rows
+FROM {table} AS own
+WHERE own.unread IS NOT NULL
+ORDER BY own.file, own.row
+LIMIT $limit
+"""
+ROWS: Final = "SELECT count(*) FROM {table}_read"
+TOTALS: Final = """
+SELECT
+    strftime(own.month, '%Y-%m') AS month, own.currency, count(*) AS rows, sum(own.amount) AS amount
+FROM {table} AS own
+WHERE own.unread IS NULL
+GROUP BY ALL
+ORDER BY ALL
+"""
+# Of both sides: breaks have the digits behind the point that own amounts need.
+NO_ROW: Final = "SELECT own.quantity, own.amount FROM {table} AS own WHERE false"
+
+
+class ThirdSide:
+    """One source of own books in open books. `problem` says why it is not compared."""
+
+    def __init__(self, db: duckdb.DuckDBPyConnection, name: str, table: OwnTable) -> None:
+        self._db = db
+        self._table = table
+        self.name = name
+        self.source: OwnSource = table.source
+        self.files: list[OwnFile] = []
+        self.problem = ""
+        self.read_at: datetime | None = None
+        self.rows: int | None = None
+        self.matched: int | None = None
+        self._scales = table.read
+
+    @property
+    def rule(self) -> str:
+        """The rule that finds its breaks."""
+        return f"{RULE}{self.name}"
+
+    @property
+    def no_row(self) -> str:
+        """A query without a row, with the types of its amounts and quantities."""
+        return NO_ROW.format(table=self._table.name)
+
+    @property
+    def sha256(self) -> str | None:
+        """The digest of its files; None where they were not read whole."""
+        return digest_of_all(self.files) if self.files else None
+
+    def read(self, sides: Sides, inputs: OwnInputs) -> None:
+        """Read the rows, or note why they cannot be read. Raises duckdb.Error."""
+        self._table.create(self._db)
+        self._scales = _scales_of(self._db, self.source.against)
+        try:
+            self._require_roles(sides)
+            files = load_texts(self._db, self.source, inputs.root, self._table.insert)
+            self._table.read_others(self._db)
+            self.files = files
+            self.read_at = inputs.now
+            ((self.rows,),) = self._db.execute(ROWS.format(table=self._table.name)).fetchall()
+            self._scales = self._table.scales(self._db, self._scales)
+            self._require_rows(inputs)
+        except NotRead as error:
+            self.problem = f"{error}. {CHECK}"
+        self._create_views()
+
+    def _require_roles(self, sides: Sides) -> None:
+        """Raise NotRead where the mapping lacks what the service's records need."""
+        reason = sides.missing(NEEDS[self.source.against, self.source.match_by])
+        if reason:
+            raise NotRead(reason)
+
+    def _require_rows(self, inputs: OwnInputs) -> None:
+        """Raise NotRead where rows were lost."""
+        rows = self.rows or 0
+        before = inputs.rows_before.get(self.name, 0)
+        fewest = self.source.fewest_rows
+        if fewest is not None and rows < fewest:
+            raise NotRead(f"{self.source.place} has {counted(rows, 'row')}, fewer than {fewest:,}")
+        if rows == 0:
+            raise NotRead(f"{self.source.place} has no row")
+        if fewest is None and rows < LEAST_SHARE * before:
+            raise NotRead(
+                f"{self.source.place} has {counted(rows, 'row')}, and had {before:,} before. If "
+                f"that is right, set fewest_rows = {rows} below [own.{self.name}] in mapping.toml, "
+                "then run `partner-sync reconcile`"
+            )
+
+    def _create_views(self) -> None:
+        """Create the views of both: the service's records, and the own rows."""
+        match_by = self.source.match_by
+        key = {
+            ("usage", "id"): "used.id",
+            ("billing", "id"): "bills.bill",
+            ("billing", "number"): "coalesce(bills.number, concat('?#', bills.bill))",
+        }.get((self.source.against, match_by))
+        if key is None:
+            key = sql.TOTALS_KEY.format(rows=VIEWS[self.source.against])
+        statement = sql.USAGE if self.source.against == "usage" else sql.BILLING
+        self._execute(statement, {}, key=key)
+        self._table.create_view(self._db, self._service, self._scales)
+
+    @property
+    def _service(self) -> str:
+        return f"{self._table.name}_service"
+
+    def find_breaks(self) -> None:
+        """Add the breaks and totals of the source to open books, or note why not."""
+        if not self.problem:
+            self.match()
+        if not self.problem:
+            terms: Row = {"connection": self.source.connection}
+            begin = sql.BEGIN_BY_RECORDS
+            month = {"own_month": "NULL::DATE", "service_month": "NULL::DATE"}
+            if self.source.roles.period:
+                begin = sql.BEGIN_BY_PERIOD
+                month = {"own_month": "own.month", "service_month": "service.month"}
+            self._execute(begin, {})
+            self._execute(sql.INSERT_TOTALS, {**terms, "source": self.name}, **month)
+            self._execute(sql.FOUND, {}, **self._terms_of_found())
+            of_breaks = {**terms, "rule": self.rule, "files": self._names()}
+            self._db.execute(sql.INSERT_BREAKS, of_breaks)
+
+    def match(self) -> None:
+        """Find which keys both have, and which differ. Raises duckdb.Error."""
+        is_by_totals = self.source.match_by == "totals"
+        statement = sql.KEYS.format(
+            table=self._table.name,
+            service=self._service,
+            own_content=self._content("own"),
+            service_content=self._content("service"),
+            is_odd=sql.ODD_TOTALS if is_by_totals else sql.ODD_ROWS,
+        )
+        self._db.execute(statement)
+        ((self.matched,),) = self._db.execute(sql.MATCHED).fetchall()
+        if self.matched == 0:
+            what = "partner, month and currency" if is_by_totals else self.source.match_by
+            self.problem = (
+                f"no {what} of {self.source.place} is one of {self.source.against}. {CHECK}, and "
+                f"correct [own.{self.name}.roles] in mapping.toml"
+            )
+
+    def unread(self, limit: int) -> list[Row]:
+        """Return rows that are not understood: file, row, role, what it says, and how many."""
+        if self.sha256 is None:
+            return []
+        rows = fetch_rows(self._db, UNREAD.format(table=self._table.name), {"limit": limit})
+        for row in rows:
+            row["file"] = self._names()[row["file"]]
+        return rows
+
+    def totals(self) -> list[Row]:
+        """Return the totals of the rows that are understood, by month and currency."""
+        if self.sha256 is None:
+            return []
+        return fetch_rows(self._db, TOTALS.format(table=self._table.name))
+
+    def doubt(self) -> str:
+        """Return why its breaks are uncertain, although it was compared; empty: they are not."""
+        for row in self.unread(1):
+            sent = "nothing" if row["sent"] is None else f"`{printable(row['sent'], 40)}`"
+            return (
+                f"{counted(row['rows'], 'row')} not understood, such as row {row['row']} of "
+                f"{row['file']}: {row['role']} {sent}. {CHECK}"
+            )
+        return ""
+
+    def note(self, inputs: OwnInputs) -> None:
+        """Write what is known of the source to open books."""
+        not_understood = sum(row["rows"] for row in self.unread(1))
+        about = (
+            self.name,
+            self.source.connection,
+            self.source.against,
+            self.source.place,
+            self.source.match_by,
+            self.read_at,
+            self.sha256,
+            self.rows,
+            inputs.rows_before.get(self.name),
+            not_understood,
+            self.matched,
+            not self.problem,
+            self.problem or self.doubt() or None,
+        )
+        self._db.execute(sql.INSERT_SOURCE, about)
+        if self.files:
+            bound = {"source": self.name, "connection": self.source.connection}
+            self._execute(sql.INSERT_UNREAD, {**bound, "files": self._names()})
+        statement = sql.INSERT_FILE.format(table=self._table.name)
+        for number, file in enumerate(self.files):
+            of_file: Row = {
+                "source": self.name,
+                "connection": self.source.connection,
+                "number": number,
+                "file": file.name,
+                "sha256": file.sha256,
+            }
+            self._db.execute(statement, of_file)
+
+    def as_rule(self) -> tuple[Any, ...]:
+        """Return its row of `reconciliation.rules`, as INSERT_RULE of the engine takes it."""
+        against = self.source.against
+        return (
+            self.rule,
+            f"Do the own books {self.name} ({self.source.place}) agree with {against}?",
+            not self.problem,
+            self.problem or self.doubt() or None,
+            REMEDY,
+            f"less {against}",
+            True,
+        )
+
+    def _names(self) -> list[str]:
+        return [file.name for file in self.files]
+
+    def _content(self, rows: str) -> str:
+        """Return the expression of a hash of what has to be equal of two rows."""
+        roles = self.source.roles
+        equal = [f"{rows}.currency", f"{rows}.amount"]
+        if roles.partner:
+            equal.append(f"{rows}.partner")
+        if roles.period:
+            equal.append(f"{rows}.month")
+        if roles.quantity:
+            equal.append(f"{rows}.quantity")
+        return f"hash({', '.join(equal)})"
+
+    def _terms_of_found(self) -> dict[str, str]:
+        if self.source.match_by == "totals":
+            # As of a partner's month: in smallest units alone.
+            minor = sql.MINOR_TERMS.format(name="month_minor")
+            return {"by_totals": "true", "minor_terms": minor, "share_terms": "0"}
+        minor = sql.MINOR_TERMS.format(name="line_minor")
+        return {"by_totals": "false", "minor_terms": minor, "share_terms": sql.SHARE_TERMS}
+
+    def _execute(self, statement: str, bound: Row, **gaps: str) -> None:
+        text = statement.format(
+            table=self._table.name,
+            service=self._service,
+            connection=quote_text(self.source.connection),
+            against=self.source.against,
+            scale=self._scales.amount,
+            quantity_scale=self._scales.quantity,
+            **gaps,
+        )
+        self._db.execute(text, bound)
+
+
+def read_third_sides(
+    db: duckdb.DuckDBPyConnection,
+    mapping: RoleMapping,
+    sides: Sides,
+    inputs: OwnInputs,
+    connections: Collection[str] | None = None,
+) -> list[ThirdSide]:
+    """Read the sources of own books of connections (None: of all). Raises duckdb.Error."""
+    third_sides = []
+    for number, (name, source) in enumerate(mapping.own.items()):
+        if connections is not None and source.connection not in connections:
+            continue
+        scales = read_scales(_scales_of(db, source.against))
+        table = OwnTable(f"own_{number}", source, mapping.time_zone, scales)
+        third_side = ThirdSide(db, name, table)
+        third_side.read(sides, inputs)
+        third_sides.append(third_side)
+    return third_sides
+
+
+def create_own_tables(db: duckdb.DuckDBPyConnection) -> None:
+    """Create the tables of own books in open books, with the type of amounts of breaks."""
+    rows = db.sql("SELECT rows.amount FROM reconciliation.break_rows AS rows")
+    db.execute(sql.CREATE.format(amount=rows.types[0]))
+
+
+def _scales_of(db: duckdb.DuckDBPyConnection, against: str) -> Scales:
+    """Return the digits behind the point of the service's quantities and amounts."""
+    if against == "billing":
+        (amount,) = db.sql("SELECT bills.amount FROM temp.bills AS bills").types
+        return Scales(0, scale_of(amount))
+    quantity, amount = db.sql("SELECT used.quantity, used.amount FROM temp.used AS used").types
+    return Scales(scale_of(quantity), scale_of(amount))

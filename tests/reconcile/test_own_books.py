@@ -1,0 +1,397 @@
+"""Own books beside bills and usage: each difference once, to the cent, and nothing in silence."""
+
+import sqlite3
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import openpyxl
+import pytest
+
+from pipelines.core.errors import ConfigurationError
+from pipelines.core.files import write_durably
+from pipelines.finance import own_check
+from pipelines.finance.books import make_books, why_outdated
+from pipelines.finance.breaks import BreakFilter, list_breaks, totals
+from pipelines.finance.mapping import parse_mapping, read_mapping
+from pipelines.finance.own_books import sums_of_breaks
+from pipelines.finance.proposals import accept
+from pipelines.finance.report import read_figures_of_books
+from pipelines.finance.reports.verdicts import judge
+from pipelines.finance.trace_figure import trace_break
+from tests.reconcile.books import MAPPING, decide
+from tests.reconcile.own import HEAD, LEDGER, METER, METERED, OCTOBER, SEPTEMBER, publish_own, write
+from tests.versions.homes import Stores, home_of
+
+own = home_of(publish_own)
+BREAKS = """
+SELECT rule, cause, subject, currency, used_amount, billed_amount, own_amount, difference
+FROM reconciliation.breaks
+WHERE gone_at IS NULL
+ORDER BY ALL
+"""
+SOURCES = """
+SELECT source, rows, not_understood, matched, evaluated, reason FROM reconciliation.own_sources
+ORDER BY ALL
+"""
+FIVE = Decimal("5.00")
+ZERO = Decimal("0.00")
+LEDGER_BREAKS = [
+    ("missing in own books", "b7", "EUR", FIVE, ZERO, FIVE),
+    ("more than once in own books", "b6", "EUR", FIVE, Decimal("10.00"), -FIVE),
+    ("only in own books", "unknown", "EUR", None, Decimal("3.00"), Decimal("-3.00")),
+    ("only in own books; the bill is void", "v1", "EUR", None, FIVE, -FIVE),
+    ("other amount", "b2", "EUR", FIVE, Decimal("7.25"), Decimal("-2.25")),
+    ("other currency", "b5", "EUR", FIVE, ZERO, FIVE),
+    ("other currency", "b5", "USD", None, FIVE, -FIVE),
+    ("other month", "b4", "EUR", FIVE, FIVE, ZERO),
+    ("other partner", "b3", "EUR", FIVE, FIVE, ZERO),
+    (
+        "own rows without an identifier", "?|first|2026-09-01|EUR", "EUR", None,
+        Decimal("1.50"), Decimal("-1.50"),
+    ),
+]  # fmt: skip
+
+
+def ledger_breaks(stores: Stores) -> list[tuple[Any, ...]]:
+    rows = [row for row in stores.rows(BREAKS) if row[0] == "own_ledger"]
+    return [
+        (cause, subject, currency, *amounts[1:]) for _, cause, subject, currency, *amounts in rows
+    ]
+
+
+def source(stores: Stores, name: str = "ledger") -> tuple[Any, ...]:
+    """Return rows, rows that are not understood, matches, whether it was compared, and why not."""
+    (found,) = [row[1:] for row in stores.rows(SOURCES) if row[0] == name]
+    return found
+
+
+def remade(stores: Stores) -> Stores:
+    assert make_books(stores).is_new
+    return stores
+
+
+def test_each_difference_with_a_ledger_is_one_break(own: Stores) -> None:
+    assert ledger_breaks(own) == LEDGER_BREAKS
+    assert source(own) == (12, 0, 7, True, None)
+
+
+@pytest.mark.long
+def test_totals_are_compared_where_own_books_have_no_identifier(own: Stores) -> None:
+    assert [row for row in own.rows(BREAKS) if row[0] == "own_meter"] == []
+    assert source(own, "meter") == (2, 0, 1, True, None)
+
+    write(own, "meter.csv", [*METERED, "first,2026-09-12T23:00:00Z,0.25,EUR"])
+    found = [row for row in remade(own).rows(BREAKS) if row[0] == "own_meter"]
+
+    forty, more = Decimal("40.00"), Decimal("40.25")
+    key = "first|2026-09-01|EUR"
+    assert found == [("own_meter", "other total", key, "EUR", forty, None, more, forty - more)]
+
+
+def test_books_keep_files_digests_and_totals(own: Stores) -> None:
+    files = own.rows("SELECT file, rows, length(sha256) FROM reconciliation.own_files ORDER BY ALL")
+    assert files == [
+        ("ledger/2026-09.csv", 9, 64),
+        ("ledger/2026-10.csv", 3, 64),
+        ("meter.csv", 2, 64),
+    ]
+    sums = own.rows(
+        "SELECT currency, own_amount, service_amount, difference FROM reconciliation.own_totals "
+        "WHERE source = 'ledger' AND month = DATE '2026-09-01' ORDER BY ALL"
+    )
+    assert sums == [
+        ("EUR", Decimal("41.75"), Decimal("40.00"), Decimal("-1.75")),
+        ("USD", FIVE, None, -FIVE),
+    ]
+
+
+def test_every_table_and_column_has_a_comment(own: Stores) -> None:
+    without = """
+        SELECT name FROM (
+            SELECT table_name AS name, comment, database_name FROM duckdb_tables()
+            UNION ALL
+            SELECT concat(table_name, '.', column_name), comment, database_name
+            FROM duckdb_columns()
+        ) WHERE database_name = 'books' AND coalesce(comment, '') = ''
+    """
+    assert own.rows(without) == []
+
+
+def test_a_month_stays_balanced_whatever_own_books_say(own: Stores) -> None:
+    months = own.rows("SELECT verdict, open_breaks FROM finance.partner_months")
+    assert months == [("balanced", 0)]
+    verdicts = judge(read_figures_of_books(own))
+    assert verdicts.answer == "open breaks"
+    assert verdicts.open_breaks == len(LEDGER_BREAKS)
+    assert [total.open for total in verdicts.currencies] == [ZERO]
+
+
+@pytest.mark.long
+def test_decisions_apply_and_sums_of_own_breaks_are_apart(own: Stores) -> None:
+    listed = list_breaks(own, BreakFilter(rule="own_ledger"))
+    rows = listed.breaks.to_pylist()
+    assert len(rows) == len(LEDGER_BREAKS)
+    assert totals(rows) == []
+    assert {(each["currency"], each["difference"]) for each in sums_of_breaks(rows)} == {
+        ("EUR", Decimal("-6.75")),
+        ("USD", -FIVE),
+    }
+    (wrong,) = [row for row in rows if row["subject"] == "b2"]
+    decide(own, "break_resolve", wrong["break_id"])
+    assert make_books(own).is_new
+    states = dict(own.rows("SELECT subject, state FROM reconciliation.breaks"))
+    assert [subject for subject, state in states.items() if state == "resolved"] == ["b2"]
+
+
+def test_a_break_is_traced_to_the_row_of_the_file(own: Stores) -> None:
+    ids = dict(own.rows("SELECT subject, break_id FROM reconciliation.breaks"))
+    traced = trace_break(own, ids["b2"])
+    rows = [
+        (row["part"], row["id"], row["amount"], row["file"], row["row"]) for row in traced["rows"]
+    ]
+    assert ("own", "b2", Decimal("7.25"), "ledger/2026-09.csv", 3) in rows
+    assert traced["same"]
+    only = trace_break(own, ids["unknown"])["rows"]
+    assert [(row["file"], row["row"]) for row in only] == [("ledger/2026-10.csv", 2)]
+
+
+def as_parquet(stores: Stores) -> str:
+    with duckdb.connect() as db:
+        for name in ("2026-09", "2026-10"):
+            file = stores.home.root / f"ledger/{name}.csv"
+            amount = 'TRY_CAST("Amount" AS DECIMAL(9, 3))'
+            db.execute(
+                f"COPY (SELECT * REPLACE ({amount} AS \"Amount\") FROM read_csv('{file}', "
+                f"all_varchar = true)) TO '{file.with_suffix('.parquet')}' (FORMAT parquet)"
+            )
+    return LEDGER.replace("*.csv", "*.parquet")
+
+
+def as_workbook(stores: Stores) -> str:
+    book = openpyxl.Workbook()
+    sheet: Any = book.active
+    sheet.append(["a column more", *HEAD.split(",")])
+    for line in (*SEPTEMBER, *OCTOBER):
+        key, partner, day, amount, currency = line.split(",")
+        sheet.append([1, key or None, partner, day, float(amount), currency])
+    book.save(stores.home.root / "ledger.xlsx")
+    return LEDGER.replace("ledger/*.csv", "ledger.xlsx")
+
+
+def as_table(stores: Stores) -> str:
+    columns = ", ".join(f'"{name}"' for name in HEAD.split(","))
+    with sqlite3.connect(stores.home.root / "ledger.db") as db:
+        db.execute(f"CREATE TABLE lines ({columns})")
+        rows = [line.split(",") for line in (*SEPTEMBER, *OCTOBER)]
+        db.executemany("INSERT INTO lines VALUES (?, ?, ?, ?, ?)", rows)
+    return LEDGER.replace('file = "ledger/*.csv"', 'url_variable = "LEDGER_URL"\ntable = "lines"')
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("written", [as_parquet, as_workbook, as_table])
+def test_every_kind_of_source_says_the_same(
+    written: Callable[[Stores], str], own: Stores, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LEDGER_URL", f"sqlite:///{own.home.root / 'ledger.db'}")
+    mapping = MAPPING + written(own) + METER
+    write_durably(own.home.mapping_file, mapping.encode())
+    assert ledger_breaks(remade(own)) == LEDGER_BREAKS
+    assert source(own) == (12, 0, 7, True, None)
+
+
+UNREAD = [
+    ("b1,first,2026-09-30,5 00,EUR", "amount", "5 00"),
+    ('b1,first,2026-09-30,"5,00",EUR', "amount", "5,00"),
+    ("b1,first,2026-09-30,,EUR", "amount", None),
+    ("b1,first,2026-09-30,0.0000000001,EUR", "amount", "0.0000000001"),
+    ("b1,first,30/09/2026,5.00,EUR", "period", "30/09/2026"),
+    ("b1,first,2026-09-30,5.00,EURO", "currency", "EURO"),
+    ("b1,first,2026-09-30,5.00,", "currency", None),
+]
+
+
+@pytest.mark.long
+def test_what_is_not_understood_is_listed_and_makes_the_source_uncertain(own: Stores) -> None:
+    write(own, "ledger/2026-09.csv", [HEAD, *SEPTEMBER, *(row for row, *_ in UNREAD)])
+    remade(own)
+    unread = own.rows("SELECT row, role, sent FROM reconciliation.own_unread ORDER BY row")
+    assert unread == [(row, *about[1:]) for row, about in enumerate(UNREAD, 11)]
+    assert ledger_breaks(own) == LEDGER_BREAKS  # of b1, nobody knows
+    listed = list_breaks(own, BreakFilter())
+    sentence = (
+        "own_ledger is uncertain: 7 rows not understood, such as row 11 of ledger/2026-09.csv"
+    )
+    assert any(sentence in doubt.message for doubt in listed.doubts)
+    assert all(row["doubt"] for row in listed.breaks.to_pylist())
+    (ledger, meter) = own_check.check(own)
+    assert (ledger["not_understood"], meter["not_understood"]) == (7, 0)
+    assert [(each["row"], each["role"], each["sent"]) for each in ledger["unread"]] == unread
+
+
+def lost_file(stores: Stores) -> None:
+    for name in ("2026-09", "2026-10"):
+        (stores.home.root / f"ledger/{name}.csv").unlink()
+
+
+def lost_rows(stores: Stores) -> None:
+    write(stores, "ledger/2026-10.csv", [HEAD, OCTOBER[0]])
+
+
+def lost_column(stores: Stores) -> None:
+    write(stores, "ledger/2026-10.csv", [HEAD.replace("Amount", "Total"), *OCTOBER])
+
+
+def lost_encoding(stores: Stores) -> None:
+    file = stores.home.root / "ledger/2026-10.csv"
+    file.write_bytes(file.read_bytes() + b"\xe9,first,2026-09-30,5.00,EUR\n")
+
+
+def short_line(stores: Stores) -> None:
+    many = [f"x{number},first,2026-09-30,5.00,EUR" for number in range(30_000)]
+    write(stores, "ledger/2026-10.csv", [HEAD, *many, "b9,first"])
+
+
+def other_identifiers(stores: Stores) -> None:
+    lines = [line.replace("b", "R-") for line in SEPTEMBER]
+    write(stores, "ledger/2026-09.csv", [HEAD, *lines])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lost_file, "no file is there as ledger/*.csv says, relative to the home"),
+        (lost_rows, "has 10 rows, and had 12 before. If that is right, set fewest_rows = 10"),
+        (lost_column, "2026-10.csv has no column Amount (role amount). Its columns: Bill, Partner"),
+        (lost_encoding, "2026-10.csv cannot be read"),
+        (short_line, "2026-10.csv cannot be read"),
+        (other_identifiers, "no id of ledger/*.csv is one of billing"),
+    ],
+)
+def test_a_source_that_cannot_be_compared_is_never_zero_breaks(
+    change: Callable[[Stores], None], reason: str, own: Stores
+) -> None:
+    change(own)
+    remade(own)
+    *_counts, is_compared, why = source(own)
+    assert not is_compared
+    assert reason in why
+    # What was found before stays, and is uncertain; everything else is as it was.
+    rows = own.rows("SELECT rule, uncertain FROM reconciliation.breaks WHERE gone_at IS NULL")
+    assert len(rows) == len(LEDGER_BREAKS)
+    assert all("its rule is not evaluated" in uncertain for _rule, uncertain in rows)
+    assert own.rows("SELECT verdict FROM finance.partner_months") == [("balanced",)]
+    assert source(own, "meter")[3]
+    verdicts = judge(read_figures_of_books(own))
+    assert verdicts.answer == "not proven"
+    assert any(reason in sentence for sentence in verdicts.why_not_proven())
+    (ledger, _meter) = own_check.check(own)
+    assert reason in ledger["problem"]
+
+
+@pytest.mark.long
+def test_fewer_rows_are_accepted_down_to_a_number(own: Stores) -> None:
+    lost_rows(own)
+    for _ in range(2):  # it stays so, whatever the rows of the last books were
+        assert make_books(own, again=True).is_new
+        assert not source(own)[3]
+    accepted = LEDGER.replace("[own.ledger.roles]", "fewest_rows = 10\n[own.ledger.roles]")
+    write_durably(own.home.mapping_file, (MAPPING + accepted).encode())
+    assert source(remade(own))[3]
+    write(own, "ledger/2026-10.csv", [HEAD])
+    assert "9 rows, fewer than 10" in source(remade(own))[4]
+
+
+@pytest.mark.long
+def test_the_address_of_a_database_is_nowhere(
+    own: Stores, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    secret = "p4ssw0rd-of-the-ledger"
+    mapping = as_table(own)
+    write_durably(own.home.mapping_file, (MAPPING + mapping).encode())
+    assert "LEDGER_URL is not set" in source(remade(own))[4]
+    for url in (f"nodriver://ann:{secret}@host/books", f"sqlite:////{secret}/{secret}.db"):
+        monkeypatch.setenv("LEDGER_URL", url)
+        assert make_books(own).is_new
+        assert not source(own)[3]
+        assert secret not in f"{own.rows('FROM reconciliation.own_sources')}{caplog.text}"
+        assert secret not in str(own_check.check(own))
+
+
+@pytest.mark.long
+def test_books_are_made_again_where_own_books_changed(own: Stores) -> None:
+    assert not make_books(own).is_new
+    write(own, "ledger/2026-10.csv", [HEAD, *OCTOBER, "b7,first,2026-09-30,5.00,EUR"])
+    assert not why_outdated(own)
+    remade(own)
+    assert len(ledger_breaks(own)) == len(LEDGER_BREAKS) - 1
+    gone = own.rows("SELECT subject FROM reconciliation.breaks WHERE gone_at IS NOT NULL")
+    assert gone == [("b7",)]
+
+
+@pytest.mark.long
+def test_an_accepted_mapping_keeps_own_books(own: Stores) -> None:
+    before = parse_mapping(MAPPING + LEDGER + METER).own
+    accept(own, replace=True)
+    assert parse_mapping(own.home.mapping_file.read_text()).own == before
+
+
+def test_own_check_says_what_it_understood(own: Stores) -> None:
+    ledger, meter = own_check.check(own)
+    assert ledger["roles"]["period"] == "Posted on"
+    assert [file["name"] for file in ledger["files"]] == [
+        "ledger/2026-09.csv",
+        "ledger/2026-10.csv",
+    ]
+    assert (ledger["rows"], ledger["matched"], ledger["problem"]) == (12, 7, "")
+    assert [(row["month"], row["currency"], row["amount"]) for row in meter["totals"]] == [
+        ("2026-09", "EUR", Decimal("40.00"))
+    ]
+    write_durably(own.home.mapping_file, MAPPING.encode())
+    with pytest.raises(ConfigurationError, match="no own books"):
+        own_check.check(own)
+
+
+@pytest.mark.long
+def test_without_own_books_nothing_is_there(own: Stores) -> None:
+    write_durably(own.home.mapping_file, MAPPING.encode())
+    remade(own)
+    assert own.rows("SELECT table_name FROM duckdb_tables() WHERE table_name LIKE 'own%'") == []
+    assert own.rows("SELECT count(*) FROM reconciliation.breaks") == [(0,)]
+    assert not list_breaks(own, BreakFilter()).doubts
+
+
+WRONG = {
+    "must have file, or url_variable and table": 'against = "usage"\nconnection = "acme"',
+    "not both": 'against = "usage"\nconnection = "acme"\nfile = "a"\ntable = "b"',
+    "must be given": 'connection = "acme"\nfile = "a"',
+}
+
+
+@pytest.mark.parametrize("fault", WRONG)
+def test_a_wrong_source_is_refused(fault: str, tmp_path: Path) -> None:
+    file = write_mapping(tmp_path, f"[own.ledger]\n{WRONG[fault]}\n{ROLES}")
+    with pytest.raises(ConfigurationError, match=fault):
+        read_mapping(file)
+
+
+@pytest.mark.parametrize(
+    "roles",
+    ['id = "a"', 'amount = "a"\ncurrency = "b"', 'amount = "a"\ncurrency = "b"\nnumber = "c"'],
+)
+def test_wrong_roles_are_refused(roles: str, tmp_path: Path) -> None:
+    head = '[own.meter]\nagainst = "usage"\nconnection = "acme"\nfile = "a"\n[own.meter.roles]\n'
+    with pytest.raises(ConfigurationError, match=r"own\.meter"):
+        read_mapping(write_mapping(tmp_path, head + roles))
+
+
+ROLES = '[own.ledger.roles]\nid = "a"\namount = "b"\ncurrency = "c"\n'
+
+
+def write_mapping(folder: Path, text: str) -> Path:
+    file = folder / "mapping.toml"
+    file.write_text(text)
+    return file
