@@ -3,12 +3,13 @@
 import sys
 from collections.abc import Callable
 
-from benchmarks import accounts, connections, decision, limiter, rate, startup, sync
+from benchmarks import accounts, connections, decision, limiter, own, rate, startup, sync
 
 MEASURES: dict[str, Callable[[list[str]], None]] = {
     "accounts": accounts.main,
     "connections": connections.main,
     "decision": decision.main,
+    "own": own.main,
     "limiter": limiter.main,
     "rate": rate.main,
     "startup": startup.main,

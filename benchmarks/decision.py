@@ -26,22 +26,20 @@ GOAL: Final = 1.0  # CPU seconds of a decision beyond start-up
 COLUMNS: Final = ("command", "CPU s", "beyond start-up")
 
 
-def _publish(stores: Stores, rows: int) -> str:
-    """Publish a version with its books; return one break."""
+def publish_bills(stores: Stores, rows: int, *, breaks: int = BREAKS) -> None:
+    """Publish a version of usage and bills, with so many breaks, and its books."""
     usage = [used(f"u{at}", partner=PARTNERS[at // LINES % len(PARTNERS)]) for at in range(rows)]
     bills = []
     for first in range(0, rows, LINES):
-        amounts = ("5.01" if at < BREAKS else "5.00" for at in range(first, first + LINES))
+        amounts = ("5.01" if at < breaks else "5.00" for at in range(first, first + LINES))
         lines = [line(f"u{first + at}", amount) for at, amount in enumerate(amounts)]
         partner = PARTNERS[first // LINES % len(PARTNERS)]
         bills.append(bill(f"b{first}", *lines, partner=partner))
     stores.configure()
     publish(stores, partners=partners(PARTNERS), usage=usage, billing=bills)
-    ((break_id,),) = stores.rows("SELECT min(break_id) FROM reconciliation.breaks")
-    return str(break_id)
 
 
-def _cost(home: Path, *arguments: str) -> Cost:
+def cost_of(home: Path, *arguments: str) -> Cost:
     """Run a command to its end. Exits if it fails."""
     environment = os.environ | {"PARTNER_SYNC_HOME": str(home)}
     process = subprocess.Popen([PROGRAM, *arguments], stdout=subprocess.DEVNULL, env=environment)
@@ -59,14 +57,15 @@ def main(arguments: list[str]) -> None:
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
         stores = Stores.open(Path(folder, "home"))
-        break_id = _publish(stores, options.rows)
+        publish_bills(stores, options.rows)
+        ((break_id,),) = stores.rows("SELECT min(break_id) FROM reconciliation.breaks")
         version = stores.warehouse.require_published()
         books = BooksFolder(stores.warehouse).published()
         sizes = version.path.stat().st_size, books.path.stat().st_size if books else 0
         stores.metadata.close()
         resolve = ("breaks", "resolve", break_id, "--reason", "measured", "--yes")
         commands = (("versions", "list"), ("reconcile",), resolve)
-        costs = [_cost(stores.home.root, *each) for each in commands]
+        costs = [cost_of(stores.home.root, *each) for each in commands]
         if stores.warehouse.require_published() != version:
             raise SystemExit("the decision made a version of the warehouse")
     start = costs[0].seconds
