@@ -33,7 +33,9 @@ SELECT
     breaks.difference,
     breaks.uncertain IS NOT NULL OR breaks.doubt IS NOT NULL AS is_uncertain
 FROM reconciliation.breaks AS breaks
-WHERE breaks.month = $month AND breaks.state <> 'resolved' AND breaks.partner IS NOT NULL;
+WHERE breaks.month = $month AND breaks.state <> 'resolved' AND breaks.partner IS NOT NULL
+    -- What only own books say is nothing that a partner is asked for.
+    AND NOT starts_with(breaks.rule, 'own_');
 CREATE TEMP TABLE statement_lines AS
 WITH sides AS (
     SELECT
