@@ -161,8 +161,8 @@ def prepare(
     if check:
         line(f"{prepared['month']} can be closed: `partner-sync close prepare` freezes its copy.")
         return ExitCode.DONE
-    remarks = finance.close.Remarks(remark, accept_open, tuple(connection or ()))
-    line(finance.close.prepare_close(session, month.date(), remarks))
+    said = finance.signing.Signing(remark, accept_open, tuple(connection or ()))
+    line(finance.close.prepare_close(session, month.date(), said))
     line(f"Next, another user runs `partner-sync close approve` for {prepared['month']}.")
     return ExitCode.DONE
 
@@ -172,12 +172,13 @@ def approve(
     month: Month,
     *,
     number: Annotated[
-        int | None, Option(min=1, help="Number of the copy. Default: the newest.")
+        int | None, Option(min=1, help="Number of the copy, if there are several.")
     ] = None,
+    manifest: Annotated[str, Option(help="SHA-256 of its manifest, as you read it.")] = "",
     _json: program.Json = False,
 ) -> int:
     """Verify and approve a prepared copy, as another user of the machine than who prepared it."""
-    approved = finance.approvals.approve_copy(month.date(), number)
+    approved = finance.approve.approve_copy(month.date(), number, manifest)
     show(approved["sums"], json_value=approved, if_empty="The month has no totals.")
     line(f"Prepared by {approved['preparer']}, from data until {approved['as_of']}.")
     if approved["accept_open"]:
@@ -200,11 +201,11 @@ def close_month(  # noqa: PLR0913 - a command's parameters are its options
 ) -> int:
     """Sign off a month and copy it. Later changes are posted as corrections."""
     session = open_home()
-    remarks = finance.close.Remarks(remark, accept_open, tuple(connection or ()))
+    said = finance.signing.Signing(remark, accept_open, tuple(connection or ()))
     if session.settings.approval == "one":
-        text = finance.close.close_alone(session, month.date(), remarks)
+        text = finance.close.close_alone(session, month.date(), said)
     else:
-        text = finance.close.close_month(session, month.date(), preparer, reviewer, remarks)
+        text = finance.close.close_month(session, month.date(), preparer, reviewer, said)
     return show_and_reconcile(session, text)
 
 

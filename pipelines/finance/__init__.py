@@ -10,6 +10,7 @@ from pipelines.core.lazy import import_on_use
 
 if TYPE_CHECKING:  # every module that the command line uses
     from pipelines.finance import approvals as approvals
+    from pipelines.finance import approve as approve
     from pipelines.finance import books as books
     from pipelines.finance import breaks as breaks
     from pipelines.finance import close as close
@@ -19,6 +20,7 @@ if TYPE_CHECKING:  # every module that the command line uses
     from pipelines.finance import own_check as own_check
     from pipelines.finance import proposals as proposals
     from pipelines.finance import report as report
+    from pipelines.finance import signing as signing
     from pipelines.finance import sql as sql
     from pipelines.finance import statement as statement
     from pipelines.finance import trace_figure as trace_figure

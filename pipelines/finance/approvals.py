@@ -1,7 +1,7 @@
-"""Approvals of closes by another user of the machine.
+"""Takes over approvals of closes that other users of the machine left in the inbox.
 
-Here: how a user without any right to the home approves the copy of a month, and how the home takes
-that over. Not here: what a month must fulfil (close_refusals), writing the copy (closing).
+Here: what counts as an approval, and the evidence that is kept of it. Not here: how a user approves
+a copy (approve), what a month must fulfil (close_refusals).
 
 Who approved is the owner of a file in the inbox: the kernel says so, no variable of the
 environment. Anybody may put files there, so nothing in them is trusted: the digest must be the one
@@ -12,35 +12,32 @@ import errno
 import json
 import logging
 import os
-import secrets
 import stat
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
-import duckdb
 import msgspec
 
 from pipelines.config.home import Home
-from pipelines.core.errors import ArchiveDamaged, ConfigurationError, PartnerSyncError
+from pipelines.core.errors import LockHeld, PartnerSyncError
 from pipelines.core.files import private_folder, share, storing
 from pipelines.core.person import name_of
 from pipelines.core.text import printable
-from pipelines.finance.closing.verify import find_problems
 from pipelines.finance.inputs import copy_folder, read_copies
+from pipelines.finance.late_postings import why_late
 from pipelines.finance.reconcile.close_copy import MANIFEST, require_intact
+from pipelines.metadata.locks import hold_lock
 from pipelines.metadata.tables import Close
+from pipelines.versions.change import BUILD
 from pipelines.versions.stores import Stores
 
 INBOX_MODE: Final = 0o1733  # anybody adds files; only this user lists them; nobody removes others'
-NOTE_MODE: Final = 0o644
 LARGEST_NOTE: Final = 10_000  # bytes
 NO_FILES: Final = (errno.ELOOP, errno.ENXIO, errno.EACCES)  # a link, a socket, unreadable
 NOBODY: Final = (0, 65534)  # root can write any file; what has no user here is of the second
-SHOWN_PROBLEMS: Final = 3
 FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 logger = logging.getLogger(__name__)
 
@@ -75,100 +72,7 @@ def open_inbox(home: Home) -> None:
         home.inbox.chmod(INBOX_MODE)
 
 
-def approve_copy(
-    month: date, number: int | None = None, home: Home | None = None
-) -> dict[str, Any]:
-    """Verify a prepared copy and put its digest into the inbox of a home; return what is approved.
-
-    `number`: of the copy; None: the newest. `home`: None for that of the environment. Reads only
-    the copy, as the user who runs it: that user needs no right to the home. Raises
-    ConfigurationError, ArchiveDamaged.
-    """
-    if home is None:
-        home = Home.from_environment()
-    folder = (
-        _newest(home, month) if number is None else home.closes / f"{month:%Y-%m}" / f"{number:03}"
-    )
-    user = os.getuid()
-    problems = list[str]()
-    try:
-        content = (folder / MANIFEST).read_bytes()
-        signed = sha256(content).hexdigest()
-        manifest = json.loads(content)
-        for problem in find_problems(folder, signed):
-            problems.append(problem)
-    except (OSError, ValueError, KeyError, duckdb.Error) as error:
-        if not problems:  # a file that was changed may be unreadable, too
-            raise _unreadable(folder, error) from error
-    refusal = _why_not_of(manifest, folder)
-    refusal = refusal or _why_not_by(user, [*_preparers(manifest), home.root.stat().st_uid])
-    if refusal:
-        raise ConfigurationError(
-            f"The copy {folder} cannot be approved: {refusal}. Nothing was changed.",
-            "Another user of the machine approves what `partner-sync close prepare` has written.",
-        )
-    if problems:
-        raise ArchiveDamaged(
-            f"The copy {folder} was changed after it was prepared: "
-            f"{'; '.join(problems[:SHOWN_PROBLEMS])}. It was not approved.",
-            "Let the preparer run `partner-sync close prepare` again.",
-        )
-    note = {
-        "month": manifest["month"],
-        "number": manifest["number"],
-        "manifest_sha256": signed,
-    }
-    _put(home, note)
-    return {**note, "copy": str(folder), "approver": name_of(user), **_shown(manifest)}
-
-
-def _newest(home: Home, month: date) -> Path:
-    """Return the newest copy of a month. Raises ConfigurationError without any."""
-    folder = home.closes / f"{month:%Y-%m}"
-    try:
-        names = sorted(file.name for file in folder.iterdir() if file.name.isdigit())
-    except OSError as error:
-        raise _unreadable(folder, error) from error
-    if not names:
-        raise _unreadable(folder, FileNotFoundError("there is no copy"))
-    return folder / names[-1]
-
-
-def _unreadable(folder: Path, error: Exception) -> ConfigurationError:
-    return ConfigurationError(
-        f"The copy {folder} cannot be read: {printable(error)}. Nothing was approved.",
-        "Set PARTNER_SYNC_HOME to the home. Let the preparer run `partner-sync close prepare`, "
-        "with your group in setting readers.",
-    )
-
-
-def _shown(manifest: dict[str, Any]) -> dict[str, Any]:
-    names = ("preparer", "note", "accept_open", "as_of")
-    return {**{name: manifest[name] for name in names}, "sums": manifest["sums"]["summary"]}
-
-
-def _put(home: Home, note: dict[str, Any]) -> None:
-    """Write a note into the inbox under a name that nobody can guess; it is whole or not there."""
-    name = f"{note['month']}-{note['number']:03}-{secrets.token_hex(8)}.json"
-    part = home.inbox / f".{name}"
-    try:
-        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, NOTE_MODE)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            os.fchmod(file.fileno(), NOTE_MODE)
-            # A file that this user wrote for another purpose, and somebody moved, lacks it.
-            inode = os.fstat(file.fileno()).st_ino
-            file.write(json.dumps({**note, "inode": inode}))
-            file.flush()
-            os.fsync(file.fileno())
-        part.rename(home.inbox / name)
-    except OSError as error:
-        raise ConfigurationError(
-            f"The approval cannot be put into {home.inbox}: {error.strerror}. Nothing was changed.",
-            "Let the preparer run `partner-sync close prepare`, which creates the inbox.",
-        ) from error
-
-
-def _why_not_by(user: int, others: list[int | None]) -> str:
+def why_not_by(user: int, others: list[int | None]) -> str:
     """Return why a user cannot approve what others prepared; empty if this one can."""
     if user in NOBODY:
         return f"{name_of(user)} is nobody in particular: more than one person may write its files"
@@ -177,52 +81,58 @@ def _why_not_by(user: int, others: list[int | None]) -> str:
     return ""
 
 
-def _why_not_of(manifest: dict[str, Any], folder: Path) -> str:
-    """Return why the copy in a folder cannot be approved, whoever does it; empty if it can."""
-    if (manifest["month"], f"{manifest['number']:03}") != (folder.parent.name, folder.name):
-        return "its manifest is of another copy"
-    if manifest.get("approval") != "two":
-        return "it is not waiting for an approval"
-    return ""
-
-
-def _preparers(manifest: dict[str, Any]) -> list[int | None]:
+def preparers_of(manifest: dict[str, Any]) -> list[int | None]:
+    """Return the users who prepared the copy of a manifest, and who logged in as another one."""
     return [manifest.get("preparer_uid"), manifest.get("preparer_login")]
 
 
 def take_over(stores: Stores) -> list[str]:
     """Close the months that other users approved; return a sentence for each approval.
 
-    What is no approval is deleted and logged.
+    What is no approval is deleted and logged. No correction is posted meanwhile: if another command
+    makes versions or books, approvals wait for the next one. The caller does not hold that lock.
     """
     inbox = stores.settings.home.inbox
     try:
-        files = sorted(inbox.iterdir())
+        files = sorted(file for file in inbox.iterdir() if not file.name.startswith("."))
     except FileNotFoundError:
         return []
     except OSError as error:
         logger.warning("%s cannot be read: %s. No month was closed.", inbox, error.strerror)
         return []
+    if not files:  # one that begins with a point is being written
+        return []
+    try:
+        with hold_lock(stores.metadata.locks, BUILD, timeout_seconds=0):
+            return _take_over(stores, files)
+    except LockHeld as error:
+        logger.warning("Approvals in %s wait for the next command: %s", inbox, error)
+        return []
+
+
+def _take_over(stores: Stores, files: list[Path]) -> list[str]:
     sentences = []
     for file in files:
-        if file.name.startswith("."):
-            continue  # it is being written
         try:
             note = _read(file)
             sentences.append(_close(stores, note))
             _keep(stores, file, note)
         except Refused as refusal:
-            logger.warning("A file in %s approves nothing, and was deleted: %s.", inbox, refusal)
+            text = "A file in %s approves nothing, and was deleted: %s."
+            logger.warning(text, file.parent, refusal)
             with suppress(OSError):
                 file.unlink()
         except (OSError, PartnerSyncError) as error:
             # It may be an approval, and may be taken over later.
-            logger.warning("A file in %s was not taken over, and stays: %s", inbox, error)
+            logger.warning("A file in %s was not taken over, and stays: %s", file.parent, error)
     return sentences
 
 
-def _read(file: Path) -> Note:
-    """Return what a file says that anybody may have made. Raises Refused, and OSError."""
+def _read(file: Path, *, is_moved: bool = False) -> Note:
+    """Return what a file says that anybody may have made. Raises Refused, and OSError.
+
+    `is_moved`: it was taken over, and may have come from a backup since, as another file.
+    """
     try:
         descriptor = os.open(file, FLAGS)
     except OSError as error:
@@ -244,7 +154,7 @@ def _read(file: Path) -> Note:
         raise Refused("it is no approval") from error
     except RecursionError as error:
         raise Refused("it is no approval") from error
-    if found.inode != about.st_ino:
+    if found.inode != about.st_ino and not is_moved:
         raise Refused("it was written as another file")
     return Note(about.st_uid, found.month, found.number, found.manifest_sha256)
 
@@ -271,6 +181,9 @@ def _close(stores: Stores, note: Note) -> str:
     )
     if prepared.state != "prepared" or is_closed:
         raise Refused(f"{what}: the month is closed, or was prepared again since")
+    late = why_late(stores, prepared, folder)
+    if late:
+        raise Refused(f"{what}: {late}")
     with stores.metadata.transaction() as rows:
         close = rows.get_one(Close, (prepared.month, prepared.number))
         if close.state != "prepared":  # another command was faster
@@ -283,9 +196,9 @@ def _close(stores: Stores, note: Note) -> str:
 
 def _require_approver(stores: Stores, note: Note, folder: Path) -> None:
     """Raise Refused if the owner of a note must not approve the copy in a folder."""
-    preparers = _preparers(json.loads((folder / MANIFEST).read_bytes()))
+    preparers = preparers_of(json.loads((folder / MANIFEST).read_bytes()))
     owner_of_home = stores.settings.home.root.stat().st_uid
-    refusal = _why_not_by(note.owner, [*preparers, owner_of_home, os.getuid()])
+    refusal = why_not_by(note.owner, [*preparers, owner_of_home, os.getuid()])
     approvers = stores.settings.approvers
     if approvers and name_of(note.owner) not in approvers:
         refusal = f"{name_of(note.owner)} is not in setting approvers"
@@ -305,9 +218,37 @@ def _keep(stores: Stores, file: Path, note: Note) -> None:
     home = stores.settings.home
     folder = private_folder(home.approvals)
     share(folder, stores.settings.readers)
-    target = folder / f"{note.month}-{note.number:03}.json"
+    target = _evidence(stores, note.month, note.number)
     with storing(target, "`partner-sync close list`"), suppress(FileNotFoundError):
         if target.exists():  # the first one is the evidence
             file.unlink()
         else:
             file.rename(target)
+
+
+def why_not_evident(stores: Stores, close: Close) -> str:
+    """Return why the approval of a closed month is not to be seen any more; empty if it is.
+
+    The file of the approver is evidence against the user of the home, who could write the row of
+    the close, but no file of another user.
+    """
+    if close.approval != "two" or close.state != "closed":
+        return ""
+    file = _evidence(stores, f"{close.month:%Y-%m}", close.number)
+    try:
+        note = _read(file, is_moved=True)
+    except OSError as error:
+        return f"The approval {file} cannot be read: {error.strerror}."
+    except Refused as refusal:
+        return f"The approval {file} was changed: {refusal}."
+    about = (note.month, note.number, note.manifest_sha256)
+    if about != (f"{close.month:%Y-%m}", close.number, close.manifest_sha256):
+        return f"The approval {file} is of another copy."
+    if name_of(note.owner) != close.reviewer:
+        return f"The approval {file} is owned by {name_of(note.owner)}, not by {close.reviewer}."
+    return ""
+
+
+def _evidence(stores: Stores, month: str, number: int) -> Path:
+    """Return the file of an approval that was taken over."""
+    return stores.settings.home.approvals / f"{month}-{number:03}.json"

@@ -4,7 +4,7 @@ Not here: how a month is copied (freeze), how another user approves it (approval
 """
 
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, replace
 from datetime import date
 from pathlib import Path
 from typing import Final
@@ -13,43 +13,27 @@ import sqlalchemy
 
 from pipelines.core.errors import ConfigurationError, PartnerSyncError
 from pipelines.core.person import name_of
-from pipelines.finance.approvals import open_inbox
-from pipelines.finance.freeze import Signing, freeze_month
-from pipelines.finance.inputs import (
-    read_copies,
-)
-from pipelines.finance.reconcile.close_copy import (
-    require_intact,
-)
+from pipelines.finance.approvals import open_inbox, why_not_evident
+from pipelines.finance.freeze import freeze_month, read_states
+from pipelines.finance.inputs import read_copies
+from pipelines.finance.late_postings import why_late
+from pipelines.finance.reconcile.close_copy import require_intact
 from pipelines.finance.reconciled import open_reconciled
+from pipelines.finance.signing import Signing
 from pipelines.metadata.tables import Close
 from pipelines.versions.change import change_versions
 from pipelines.versions.stores import Stores
-from pipelines.warehouse.duckdb_file import Row, fetch_rows
+from pipelines.warehouse.duckdb_file import Row
 
-STATES: Final = """
-SELECT closes.month, closes.number, closes.state, closes.changed_records, closes.net_difference
-FROM reconciliation.closes AS closes
-"""
+RESTORE: Final = (
+    "Restore the file from a backup with its owner, or reopen the month and close it again."
+)
+NOTHING_SAID: Final = Signing()
 UNKNOWN: Final = {"state": None, "changed_records": None, "net_difference": None}
 
 
-@dataclass(frozen=True)
-class Remarks:
-    """What a person says of a close: see `Signing`."""
-
-    note: str = ""
-    accept_open: str = ""
-    connections: tuple[str, ...] = ()
-
-    def signed(self, preparer: str, reviewer: str, approval: str) -> Signing:
-        """Return them with who signs."""
-        accept_open = self.accept_open.strip()
-        return Signing(preparer, reviewer, self.note, approval, accept_open, self.connections)
-
-
 def close_month(
-    session: Stores, month: date, preparer: str, reviewer: str, note: str | Remarks = ""
+    session: Stores, month: date, preparer: str, reviewer: str, said: Signing = NOTHING_SAID
 ) -> str:
     """Close a month with the names of two people, as somebody typed them; return a sentence.
 
@@ -61,20 +45,21 @@ def close_month(
             "written.",
             "Run `partner-sync close prepare`; another user runs `partner-sync close approve`.",
         )
-    remarks = note if isinstance(note, Remarks) else Remarks(note)
-    signing = remarks.signed(preparer.strip(), reviewer.strip(), "declared")
+    signing = replace(
+        said, preparer=preparer.strip(), reviewer=reviewer.strip(), approval="declared"
+    )
     return freeze_month(session, month, signing)
 
 
-def close_alone(session: Stores, month: date, remarks: Remarks) -> str:
+def close_alone(session: Stores, month: date, said: Signing) -> str:
     """Close a month as the user who runs the command, who is the only person; return a sentence.
 
     As `freeze_month` does.
     """
-    return freeze_month(session, month, remarks.signed(name_of(os.getuid()), "", "one"))
+    return freeze_month(session, month, _signed_here(said, "one"))
 
 
-def prepare_close(session: Stores, month: date, remarks: Remarks) -> str:
+def prepare_close(session: Stores, month: date, said: Signing) -> str:
     """Freeze the copy of a month, which another user approves; return a sentence.
 
     As `freeze_month` does.
@@ -86,7 +71,12 @@ def prepare_close(session: Stores, month: date, remarks: Remarks) -> str:
             "Close it with `partner-sync close month`, or prepare it in a home of one machine.",
         )
     open_inbox(session.home)
-    return freeze_month(session, month, remarks.signed(name_of(os.getuid()), "", "two"))
+    return freeze_month(session, month, _signed_here(said, "two"))
+
+
+def _signed_here(said: Signing, approval: str) -> Signing:
+    """Return what is said with the user who runs the command as the preparer."""
+    return replace(said, preparer=name_of(os.getuid()), reviewer="", approval=approval)
 
 
 def reopen_month(session: Stores, month: date, person: str, reason: str) -> str:
@@ -121,7 +111,7 @@ def list_closes(session: Stores) -> list[Row]:
     problem = "The published books do not show it yet. Run `partner-sync reconcile`."
     try:
         with open_reconciled(session, "closes") as (_version, db):
-            for row in fetch_rows(db, STATES):
+            for row in read_states(db):
                 states[row.pop("month"), row.pop("number")] = row
     except PartnerSyncError as error:
         problem = f"{error} {error.remedy}".strip()
@@ -138,15 +128,22 @@ def list_closes(session: Stores) -> list[Row]:
         if close.reopened_at:
             row["state"] = "reopened"
         is_shown = state or close.state != "closed"
-        row["problem"] = _damage(folder, close) or (None if is_shown else problem)
+        row["problem"] = _problem(session, folder, close) or (None if is_shown else problem)
         rows.append(row)
     return rows
 
 
-def _damage(folder: Path, close: Close) -> str | None:
-    """Return why a copy is not what was signed off; None if it is. Reads it whole."""
+def _problem(session: Stores, folder: Path, close: Close) -> str | None:
+    """Return why a copy is not what was signed off, or cannot be; None if it is. Reads it whole."""
     try:
         require_intact(folder, close)
     except PartnerSyncError as error:
         return f"{error} {error.remedy}"
+    evidence = why_not_evident(session, close)
+    if evidence:
+        return f"{evidence} Nobody can prove who approved {close.month:%Y-%m}. {RESTORE}"
+    if close.state == "prepared":
+        late = why_late(session, close, folder)
+        if late:
+            return f"{close.month:%Y-%m} ({close.number:03}) cannot be approved: {late}."
     return None

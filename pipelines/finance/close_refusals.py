@@ -1,11 +1,10 @@
 """Why a month cannot be closed, and what a close of it would rest on.
 
-Here: what is asked of the month. Open breaks do not prevent a close: they are copied with it. Not
-here: that two people sign (`_one_person` in close), closing it (close).
+Here: what is asked of the month, and of who signs it. Open breaks do not prevent a close: they are
+copied with it. Not here: closing it (freeze).
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Final
@@ -59,6 +58,18 @@ JOIN temp.{view} AS now
     ON now.connection = before.connection AND now._key = before._key
 WHERE (before.month, now.month) IN (($this, $other), ($other, $this))
 """
+NOT_ASSIGNED: Final = """
+SELECT count(*), min(breaks.break_id)
+FROM reconciliation.breaks AS breaks
+LEFT JOIN (
+    SELECT decisions.break_id, max_by(decisions.reason, decisions.number) AS reason
+    FROM reconciliation.decisions AS decisions
+    WHERE decisions.kind = 'break_assign'
+    GROUP BY decisions.break_id
+) AS assigned USING (break_id)
+WHERE breaks.month = $month AND breaks.state <> 'resolved' AND breaks.severity = 'high'
+    AND (breaks.owner IS NULL OR coalesce(trim(assigned.reason), '') = '')
+"""
 Refusals = Iterator[tuple[str, str]]
 """Why a month cannot be closed, and what to do; the first counts."""
 
@@ -70,16 +81,15 @@ def prepare_month(session: Stores, month: date, connections: list[str] | None = 
     compared; `one_reading`: their proof holds if no row changed its
     place meanwhile. Raises PartnerSyncError.
     """
-    asked = Asked(month, connections)
     with open_reconciled(session, "summary") as (version, db):
         require_unchanged(session.metadata, version)
         refusals = [
             {"message": f"{month:%Y-%m} cannot be closed: {why.rstrip('.')}.", "remedy": remedy}
-            for why, remedy in find_refusals(session, asked, version, db)
+            for why, remedy in find_refusals(session, month, connections, version, db)
         ]
         lists = []
         for proof in fetch_rows(db, PROOFS, {"month": month}):
-            is_asked = proof["has_month"] and asked.has(proof["connection"])
+            is_asked = proof["has_month"] and _is_among(proof["connection"], connections)
             if is_asked and proof["stream"] in SIDES:
                 one_reading = rests_on_one_reading(proof["method"], proof["chains"])
                 lists.append(
@@ -105,33 +115,28 @@ def basis_of(lists: Iterable[Row]) -> str:
     )
 
 
-@dataclass(frozen=True)
-class Asked:
-    """Which month is to be closed, for which connections (None: for all)."""
-
-    month: date
-    connections: list[str] | None = None
-
-    def has(self, connection: str) -> bool:
-        """Return whether the month is to be closed for a connection."""
-        return self.connections is None or connection in self.connections
-
-
 def find_refusals(
-    session: Stores, asked: Asked, version: Version, db: duckdb.DuckDBPyConnection
+    session: Stores,
+    month: date,
+    connections: list[str] | None,
+    version: Version,
+    db: duckdb.DuckDBPyConnection,
 ) -> Refusals:
-    """Yield why a month of open books cannot be closed. Raises PartnerSyncError."""
+    """Yield why a month of open books cannot be closed for some connections (None: for all).
+
+    Raises PartnerSyncError.
+    """
     reason = _not_evaluated(db)
     if reason:
         yield f"summary is not evaluated: {reason}", REMEDY
         # Nothing else can be told without totals.
         return
     create_rows(db)
-    yield from _closed(session, asked.month, db)
+    yield from _closed(session, month, db)
     if why_outdated(session):
         why = f"the books of version {version.number} lack newer data, decisions, closes or mapping"
         yield why, BUILD
-    yield from _not_proven(session, asked, db)
+    yield from _not_proven(session, month, connections, db)
 
 
 def _not_evaluated(db: duckdb.DuckDBPyConnection) -> str:
@@ -172,13 +177,14 @@ def _moved(db: duckdb.DuckDBPyConnection, month: date, close: Close, folder: Pat
             yield why, remedy
 
 
-def _not_proven(session: Stores, asked: Asked, db: duckdb.DuckDBPyConnection) -> Refusals:
+def _not_proven(
+    session: Stores, month: date, connections: list[str] | None, db: duckdb.DuckDBPyConnection
+) -> Refusals:
     """Yield what is not proven complete after the month and its grace.
 
     Of connections that are not configured any more, those count that have records of the month.
     """
     ((as_of, time_zone, grace_days),) = db.execute(TERMS).fetchall()
-    month = asked.month
     if month > as_of.date():
         yield f"it has not begun: the data ends at {as_of:{TIME}}", "Check the month."
     day = month_after(month) + timedelta(days=grace_days)
@@ -186,22 +192,26 @@ def _not_proven(session: Stores, asked: Asked, db: duckdb.DuckDBPyConnection) ->
     if as_of < ends:
         why = f"it ends at {ends:{TIME}}, with grace_days, and the data ends at {as_of:{TIME}}"
         yield why, f"Wait until then. {SYNC}"
-    yield from _not_complete(session, asked, db, ends)
+    yield from _not_complete(session, month, connections, db, ends)
 
 
 def _not_complete(
-    session: Stores, asked: Asked, db: duckdb.DuckDBPyConnection, ends: datetime
+    session: Stores,
+    month: date,
+    connections: list[str] | None,
+    db: duckdb.DuckDBPyConnection,
+    ends: datetime,
 ) -> Refusals:
     """Yield which lists are not proven complete by a reading that began after a moment."""
     proofs = {
         (proof["connection"], proof["stream"]): proof
-        for proof in fetch_rows(db, PROOFS, {"month": asked.month})
-        if asked.has(proof["connection"])
+        for proof in fetch_rows(db, PROOFS, {"month": month})
+        if _is_among(proof["connection"], connections)
     }
     with_month = {name for name, proof in proofs.items() if proof["has_month"]}
     names = set(with_month)
     for connection, streams in session.lists().items():
-        if asked.has(connection):
+        if _is_among(connection, connections):
             names.update((connection, stream.name) for stream in streams)
     for connection, stream in sorted(names):
         why = _why_not_complete(proofs.get((connection, stream)), ends)
@@ -220,3 +230,30 @@ def _why_not_complete(proof: Row | None, ends: datetime) -> str:
     if proof["began_at"] < ends:
         return f"was read at {proof['began_at']:{TIME}}, before {ends:{TIME}}"
     return ""
+
+
+def not_assigned(close: Close, db: duckdb.DuckDBPyConnection) -> Refusals:
+    """Yield that severe breaks have no owner or no reason, unless somebody accepts that."""
+    if close.approval == "declared" or close.accept_open:
+        return
+    ((number, example),) = db.execute(NOT_ASSIGNED, {"month": close.month}).fetchall()
+    if number:
+        why = (
+            f"{counted(number, 'open break')} of severity high, such as {example}, "
+            f"{'has' if number == 1 else 'have'} no owner with a reason"
+        )
+        yield why, 'Run `partner-sync breaks assign`, or give --accept-open "why".'
+
+
+def one_person(close: Close) -> Refusals:
+    """Yield that one person signs twice, if both names were typed."""
+    if close.approval != "declared":
+        return
+    people = {close.preparer.casefold(), close.reviewer.casefold()}
+    if len(people) == 1 or "" in people:
+        yield "preparer and reviewer must be two people", "Name them: --preparer and --reviewer."
+
+
+def _is_among(connection: str, connections: list[str] | None) -> bool:
+    """Return whether a month is to be closed for a connection (None: for all)."""
+    return connections is None or connection in connections

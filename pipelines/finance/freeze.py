@@ -7,7 +7,6 @@ its refusals to its row in the metadata database. Not here: who may sign (close,
 import os
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import date
 from itertools import chain
 from pathlib import Path
@@ -21,12 +20,7 @@ from pipelines.core.errors import ConfigurationError
 from pipelines.core.person import login_id
 from pipelines.core.text import counted
 from pipelines.finance.approvals import take_over
-from pipelines.finance.close_refusals import (
-    TIME,
-    Asked,
-    Refusals,
-    find_refusals,
-)
+from pipelines.finance.close_refusals import TIME, find_refusals, not_assigned, one_person
 from pipelines.finance.closing.journal import JournalBasis, describe_journal
 from pipelines.finance.closing.write import Basis, write_copy
 from pipelines.finance.inputs import (
@@ -49,10 +43,12 @@ from pipelines.finance.reconciled import open_books
 from pipelines.finance.report import read_figures_of_books
 from pipelines.finance.reports.render import render_report
 from pipelines.finance.reports.text import format_amount
+from pipelines.finance.signing import Signing
 from pipelines.metadata.tables import Close
 from pipelines.versions.change import change_versions, require_unchanged
 from pipelines.versions.stores import Stores
-from pipelines.warehouse.duckdb_file import fetch_rows
+from pipelines.warehouse.duckdb_file import Row, fetch_rows
+from pipelines.warehouse.version_files import Version
 
 STATES: Final = """
 SELECT closes.month, closes.number, closes.state, closes.changed_records, closes.net_difference
@@ -68,18 +64,6 @@ ORDER BY breaks.currency
 IN_QUARANTINE: Final = """
 SELECT count(*) FROM quarantine.records AS records WHERE records.stream IN ('usage', 'billing')
 """
-NOT_ASSIGNED: Final = """
-SELECT count(*), min(breaks.break_id)
-FROM reconciliation.breaks AS breaks
-LEFT JOIN (
-    SELECT decisions.break_id, max_by(decisions.reason, decisions.number) AS reason
-    FROM reconciliation.decisions AS decisions
-    WHERE decisions.kind = 'break_assign'
-    GROUP BY decisions.break_id
-) AS assigned USING (break_id)
-WHERE breaks.month = $month AND breaks.state <> 'resolved' AND breaks.severity = 'high'
-    AND (breaks.owner IS NULL OR coalesce(trim(assigned.reason), '') = '')
-"""
 DONE: Final = {
     "declared": "closed",
     "one": "closed by one person",
@@ -89,27 +73,6 @@ SIGNED_BY: Final = (
     "preparer", "reviewer", "note", "approval", "accept_open", "chosen_connections",
 )  # fmt: skip
 READ: Final = "SELECT DISTINCT loads.connection FROM meta.loads AS loads ORDER BY loads.connection"
-
-
-@dataclass(frozen=True)
-class Signing:
-    """Who closes a month, and how that is known: see `Close.approval`.
-
-    `accept_open` says why severe breaks stay open that have no owner or no reason. `connections`
-    are those for which the month is closed; empty: all.
-    """
-
-    preparer: str
-    reviewer: str
-    note: str = ""
-    approval: str = "declared"
-    accept_open: str = ""
-    connections: tuple[str, ...] = ()
-
-    @property
-    def state(self) -> str:
-        """Return the state of the close: another user approves one of two people later."""
-        return "prepared" if self.approval == "two" else "closed"
 
 
 def freeze_month(session: Stores, month: date, signing: Signing) -> str:
@@ -124,46 +87,67 @@ def freeze_month(session: Stores, month: date, signing: Signing) -> str:
         mapping = read_content(session.home.mapping_file)
         with open_books(session) as (version, db):
             require_unchanged(session.metadata, version)
-            close = Close(
-                month=month,
-                number=_next_number(session, month),
-                version=version.number,
-                note=signing.note,
-                preparer=signing.preparer,
-                reviewer=signing.reviewer,
-                closed_at=session.clock.utc_now(),
-                manifest_sha256="",
-                state=signing.state,
-                approval=signing.approval,
-                accept_open=signing.accept_open or None,
-                chosen_connections=",".join(sorted({*signing.connections})) or None,
-            )
+            close = _new_close(session, month, signing, version.number)
             _require_known(db, close)
             sentence = _closed_before(session, close, db)
             if sentence:
                 return sentence
-            refusals = chain(
-                _one_person(close),
-                find_refusals(session, Asked(month, close.connections), version, db),
-                _not_assigned(close, db),
-            )
-            for why, remedy in refusals:  # the first one counts
-                text = f"{month:%Y-%m} cannot be closed: {why.rstrip('.')}."
-                raise ConfigurationError(f"{text} Nothing was written.", remedy)
+            _require_allowed(session, close, version, db)
             still_open = _still_open(db, month)
             folder = _copy(session, close, db, mapping)
         # The copy is whole before its close is recorded. After a kill in between, the same command
         # finds the copy.
-        with session.metadata.transaction() as rows:
-            for before in rows.scalars(sqlalchemy.select(Close).where(Close.month == month)):
-                if before.state == "prepared":
-                    before.state = "withdrawn"
-            rows.add(close)
+        _record(session, close)
     return (
         f"{month:%Y-%m} is {DONE[signing.approval]} as published in version {version.number}. "
         f"Its copy is {folder}. The SHA-256 of its manifest is {close.manifest_sha256}. "
         f"{still_open} {describe_journal(folder)}"
     )
+
+
+def read_states(db: duckdb.DuckDBPyConnection) -> list[Row]:
+    """Return what open books say of each closed month. Raises duckdb.CatalogException."""
+    return fetch_rows(db, STATES)
+
+
+def _new_close(session: Stores, month: date, signing: Signing, version: int) -> Close:
+    return Close(
+        month=month,
+        number=_next_number(session, month),
+        version=version,
+        note=signing.note,
+        preparer=signing.preparer,
+        reviewer=signing.reviewer,
+        closed_at=session.clock.utc_now(),
+        manifest_sha256="",
+        state=signing.state,
+        approval=signing.approval,
+        accept_open=signing.accept_open.strip() or None,
+        chosen_connections=",".join(sorted({*signing.connections})) or None,
+    )
+
+
+def _require_allowed(
+    session: Stores, close: Close, version: Version, db: duckdb.DuckDBPyConnection
+) -> None:
+    """Raise ConfigurationError for the first reason why a month cannot be closed."""
+    refusals = chain(
+        one_person(close),
+        find_refusals(session, close.month, close.connections, version, db),
+        not_assigned(close, db),
+    )
+    for why, remedy in refusals:
+        text = f"{close.month:%Y-%m} cannot be closed: {why.rstrip('.')}."
+        raise ConfigurationError(f"{text} Nothing was written.", remedy)
+
+
+def _record(session: Stores, close: Close) -> None:
+    """Add a close to the metadata database, in place of one that is prepared."""
+    with session.metadata.transaction() as rows:
+        for before in rows.scalars(sqlalchemy.select(Close).where(Close.month == close.month)):
+            if before.state == "prepared":
+                before.state = "withdrawn"
+        rows.add(close)
 
 
 def _require_known(db: duckdb.DuckDBPyConnection, close: Close) -> None:
@@ -205,8 +189,8 @@ def _closed_before(session: Stores, close: Close, db: duckdb.DuckDBPyConnection)
     changed since, the month has to be reopened first.
     """
     with suppress(duckdb.CatalogException):  # nothing is reconciled
-        for month, _number, state, *_ in db.execute(STATES).fetchall():
-            if (month, state) == (close.month, "outdated"):
+        for row in read_states(db):
+            if (row["month"], row["state"]) == (close.month, "outdated"):
                 return ""
     for folder, before in standing_closes(session).items():
         is_signed_alike = all(getattr(before, name) == getattr(close, name) for name in SIGNED_BY)
@@ -284,24 +268,3 @@ def _is_of(folder: Path, mapping: bytes) -> bool:
         return (folder / MAPPING).read_bytes() == mapping
     except OSError:
         return False
-
-
-def _not_assigned(close: Close, db: duckdb.DuckDBPyConnection) -> Refusals:
-    """Yield that severe breaks have no owner or no reason, unless somebody accepts that."""
-    if close.approval == "declared" or close.accept_open:
-        return
-    ((number, example),) = db.execute(NOT_ASSIGNED, {"month": close.month}).fetchall()
-    if number:
-        why = (
-            f"{counted(number, 'open break')} of severity high, such as {example}, "
-            f"{'has' if number == 1 else 'have'} no owner with a reason"
-        )
-        yield why, 'Run `partner-sync breaks assign`, or give --accept-open "why".'
-
-
-def _one_person(close: Close) -> Refusals:
-    if close.approval != "declared":
-        return
-    people = {close.preparer.casefold(), close.reviewer.casefold()}
-    if len(people) == 1 or "" in people:
-        yield "preparer and reviewer must be two people", "Name them: --preparer and --reviewer."

@@ -22,11 +22,27 @@ import pytest
 from pipelines.core.errors import ArchiveDamaged, ConfigurationError
 from pipelines.core.person import name_of
 from pipelines.finance import approvals
-from pipelines.finance.approvals import Note, Refused, approve_copy, take_over
-from pipelines.finance.close import Remarks, close_alone, close_month, list_closes, prepare_close
+from pipelines.finance.approvals import Note, Refused, take_over
+from pipelines.finance.approve import approve_copy
+from pipelines.finance.books import make_books
+from pipelines.finance.close import close_alone, close_month, list_closes, prepare_close
 from pipelines.finance.reconcile.close_copy import MANIFEST, digest_of
-from tests.reconcile.months import SEPTEMBER, publish_months, signing
-from tests.versions.homes import Stores, home_of
+from pipelines.finance.signing import Signing
+from pipelines.metadata.tables import Close
+from pipelines.versions.change import change_versions
+from tests.reconcile.books import FIRST, partners, publish
+from tests.reconcile.months import (
+    ACCOUNTS,
+    BILLS,
+    OCTOBER,
+    SEPTEMBER,
+    TERMS,
+    USAGE,
+    publish_closed,
+    publish_months,
+    signing,
+)
+from tests.versions.homes import Stores, goes_on_from, home_of
 
 ACCEPT = "known since August"
 OTHER = 4_000_000_000  # an owner that no system has
@@ -35,7 +51,7 @@ books = home_of(publish_months)
 
 @pytest.fixture
 def prepared(books: Stores) -> Stores:
-    prepare_close(books, SEPTEMBER, Remarks("as agreed", ACCEPT))
+    prepare_close(books, SEPTEMBER, Signing("as agreed", ACCEPT))
     return books
 
 
@@ -59,7 +75,7 @@ def test_a_prepared_month_is_not_closed(prepared: Stores) -> None:
     manifest = json.loads((copy_of(prepared) / MANIFEST).read_bytes())
     assert (manifest["approval"], manifest["accept_open"]) == ("two", ACCEPT)
     assert manifest["preparer_uid"] == os.getuid()
-    prepare_close(prepared, SEPTEMBER, Remarks("again", ACCEPT))
+    prepare_close(prepared, SEPTEMBER, Signing("again", ACCEPT))
     assert states(prepared) == ["withdrawn", "prepared"]
 
 
@@ -94,7 +110,7 @@ WRONG: dict[str, Callable[[Stores], Note]] = {
 
 
 def prepare_again(stores: Stores) -> Note:
-    prepare_close(stores, SEPTEMBER, Remarks("another note", ACCEPT))
+    prepare_close(stores, SEPTEMBER, Signing("another note", ACCEPT))
     return Note(OTHER, "2026-09", 1, sha256_of(stores))
 
 
@@ -172,23 +188,101 @@ def test_a_passing_failure_keeps_the_approval(prepared: Stores) -> None:
 def test_no_month_is_prepared_where_machines_share_a_home(books: Stores) -> None:
     shared = books.changed(files="s3://bucket/home")
     with pytest.raises(ConfigurationError, match="several machines may use this home"):
-        prepare_close(shared, SEPTEMBER, Remarks())
+        prepare_close(shared, SEPTEMBER, Signing())
 
 
 def test_severe_breaks_need_an_owner_and_a_reason_or_a_word_for_all(books: Stores) -> None:
     with pytest.raises(ConfigurationError, match="no owner with a reason") as refused:
-        prepare_close(books, SEPTEMBER, Remarks())
+        prepare_close(books, SEPTEMBER, Signing())
     assert "--accept-open" in refused.value.remedy
     assert list_closes(books) == []
 
 
 def test_one_person_is_written_down(books: Stores) -> None:
-    text = close_alone(books.changed(approval="one"), SEPTEMBER, Remarks("n", ACCEPT))
+    text = close_alone(books.changed(approval="one"), SEPTEMBER, Signing("n", ACCEPT))
     assert "is closed by one person" in text
     manifest = json.loads((copy_of(books) / MANIFEST).read_bytes())
     assert (manifest["approval"], manifest["reviewer"]) == ("one", "")
     with pytest.raises(ConfigurationError, match="by one user: setting approval is two"):
         close_month(books.changed(approval="two"), *signing())
+
+
+@goes_on_from(publish_closed)
+def prepare_october(stores: Stores) -> None:
+    publish(stores, mapping=TERMS + ACCOUNTS, partners=partners([FIRST]), billing=BILLS)
+    prepare_close(stores, OCTOBER, Signing("", ACCEPT))
+
+
+october = home_of(prepare_october)
+
+
+def october_note(stores: Stores, number: int) -> Note:
+    digest = digest_of(stores.home.closes / "2026-10" / f"{number:03}" / MANIFEST)
+    return Note(OTHER, "2026-10", number, digest)
+
+
+@pytest.mark.long
+def test_a_correction_that_comes_before_the_approval_is_in_a_journal(october: Stores) -> None:
+    publish(october, mapping=TERMS + ACCOUNTS, usage=[{**USAGE[0], "amount": "8.00"}, *USAGE[1:]])
+    assert october.rows("SELECT strftime(posted_to, '%Y-%m') FROM finance.corrections") == [
+        ("2026-10",)
+    ]
+    with pytest.raises(Refused, match="1 correction of earlier months changed"):
+        approvals._close(october, october_note(october, 1))
+    problem = list_closes(october)[-1]["problem"]
+    assert "2026-10 (001) cannot be approved: since its copy was prepared" in problem
+    publish(october, mapping=TERMS + ACCOUNTS, partners=partners([FIRST]), billing=BILLS)
+    prepare_close(october, OCTOBER, Signing("", ACCEPT))
+    assert "is closed" in approvals._close(october, october_note(october, 2))
+    states_of = [row["state"] for row in list_closes(october)]
+    assert states_of[1:] == ["withdrawn", None]  # of the last one, no books are made yet
+    journal = (october.home.closes / "2026-10" / "002" / "journal.csv").read_text()
+    assert "usage u of 2026-09" in journal
+
+
+def test_evidence_of_an_approval_is_looked_at_again(prepared: Stores) -> None:
+    note = {"month": "2026-09", "number": 1, "manifest_sha256": sha256_of(prepared)}
+    approvals._close(prepared, Note(OTHER, "2026-09", 1, sha256_of(prepared)))
+    for write, problem in (
+        (lambda _file: None, "cannot be read: No such file"),
+        (lambda file: file.write_text("{}"), "was changed: it is no approval"),
+        (lambda file: write_note(file, {**note, "number": 2}), "is of another copy"),
+        (lambda file: write_note(file, note), f"is owned by {name_of(os.getuid())}, not by uid"),
+    ):
+        prepared.home.approvals.mkdir(exist_ok=True)
+        file = prepared.home.approvals / "2026-09-001.json"
+        write(file)
+        (row,) = list_closes(prepared)
+        assert problem in row["problem"]
+    with prepared.metadata.transaction() as session:
+        session.query(Close).one().reviewer = name_of(os.getuid())
+    file.write_text(json.dumps({**note, "inode": 1}))  # as from a backup
+    make_books(prepared)
+    assert [row["problem"] for row in list_closes(prepared)] == [None]
+
+
+def test_an_approval_waits_for_who_posts_corrections(prepared: Stores) -> None:
+    note = {"month": "2026-09", "number": 1, "manifest_sha256": sha256_of(prepared)}
+    file = write_note(prepared.home.inbox / "a.json", note)
+    with change_versions(prepared):
+        assert take_over(prepared) == []
+    assert file.exists()
+    assert take_over(prepared) == []  # it is of the user of the home
+    assert not file.exists()
+
+
+def test_one_of_several_copies_is_named(prepared: Stores) -> None:
+    prepare_again(prepared)
+    digest = sha256_of(prepared, 2)
+    for named, said in (
+        ({}, "has several copies: 001, 002"),
+        ({"number": 7}, "there are 001, 002"),
+        ({"number": 1, "manifest_sha256": digest}, "there are 001, 002"),
+        ({"manifest_sha256": f" {digest.upper()}"}, "002 cannot be approved: root|002 cannot be"),
+        ({"number": 1}, "001 cannot be approved"),
+    ):
+        with pytest.raises(ConfigurationError, match=said):
+            approve_copy(SEPTEMBER, **named, home=prepared.home)
 
 
 @dataclass(frozen=True)
@@ -352,7 +446,7 @@ def refuse_forged(home: Path, owner: User) -> None:
 def test_an_approver_refuses_a_copy_that_changed(shared: Path) -> None:
     stores = Stores.open(shared / "home")
     publish_months(stores)
-    prepare_close(stores, SEPTEMBER, Remarks("", ACCEPT))
+    prepare_close(stores, SEPTEMBER, Signing("", ACCEPT))
     python = python_for_all()
     if not python:
         refuse_own_user(stores)
@@ -382,7 +476,7 @@ def refuse_own_user(stores: Stores) -> None:
     """Require that this user, who has the home, cannot approve: nobody else can run anything."""
     reopened = Stores.open(stores.home.root)
     if not list_closes(reopened):
-        prepare_close(reopened, SEPTEMBER, Remarks("", ACCEPT))
+        prepare_close(reopened, SEPTEMBER, Signing("", ACCEPT))
     with pytest.raises(ConfigurationError, match="cannot be approved"):
         approve_copy(SEPTEMBER, home=reopened.home)
     assert states(reopened) == ["prepared"]

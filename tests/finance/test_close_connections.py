@@ -9,10 +9,11 @@ import pytest
 
 from pipelines.app.nightly import build_with_books
 from pipelines.core.errors import ConfigurationError
-from pipelines.finance.close import Remarks, close_month, list_closes
+from pipelines.finance.close import close_month, list_closes
 from pipelines.finance.close_refusals import prepare_month
 from pipelines.finance.closing.verify import find_problems
 from pipelines.finance.reconcile.close_copy import MANIFEST
+from pipelines.finance.signing import Signing
 from tests.reconcile.books import FIRST, partners, used
 from tests.reconcile.months import (
     ACCOUNTS,
@@ -26,7 +27,7 @@ from tests.reconcile.months import (
 )
 from tests.versions.homes import Reading, Stores, home_of, read
 
-ACME = Remarks("for acme", "", ("acme",))
+ACME = Signing("for acme", "", ("acme",))
 
 
 def read_lists(stores: Stores, name: str, *, complete: bool = True, **lists: Any) -> None:
@@ -93,5 +94,5 @@ def test_what_changes_of_another_connection_changes_no_closed_month(two: Stores)
 
 def test_a_connection_that_is_not_there_is_refused(two: Stores) -> None:
     with pytest.raises(ConfigurationError, match="closed for `gamma`") as refused:
-        close_month(two, SEPTEMBER, "ann", "bob", Remarks(connections=("acme", "gamma")))
+        close_month(two, SEPTEMBER, "ann", "bob", Signing(connections=("acme", "gamma")))
     assert refused.value.remedy == "Connections: acme, beta."

@@ -8,6 +8,7 @@ from typing import Any
 import duckdb
 import openpyxl
 import pytest
+from markupsafe import escape
 from xlsxwriter import Workbook
 
 from pipelines.finance.close import list_closes
@@ -86,6 +87,19 @@ def test_copies_that_contain_an_erased_value_are_named(two: Stores) -> None:
     assert "2026-10/001" in printed
     assert "A signed copy never changes" in " ".join(printed.split())
     assert [row["problem"] for row in list_closes(two)] == [None, None]
+
+
+def test_a_value_with_quotes_is_found_in_copies_that_nobody_recorded(books: Stores) -> None:
+    folder = books.home.closes / "2026-08" / "001"
+    folder.mkdir(parents=True)
+    (folder / MANIFEST).write_text("{}")
+    name = """it's "x" \\ y"""
+    duckdb.execute(f"COPY (SELECT $1 AS partner, 1 AS n) TO '{folder}/used.parquet'", [name])
+    (folder / "report.html").write_text(str(escape(name)))
+    found = [{"copy": "2026-08/001", "files": "report.html, used.parquet"}]
+    assert copies_with(books, name) == found
+    assert copies_with(books, "it's") == found
+    assert copies_with(books, "nothing") == []
 
 
 @pytest.mark.slow

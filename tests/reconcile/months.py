@@ -5,10 +5,11 @@ from typing import Any
 
 from pipelines.app.nightly import build_with_books
 from pipelines.finance.close import close_month
+from pipelines.finance.signing import Signing
 from tests.reconcile.books import FIRST, MAPPING, bill, line, partners, publish, used
 from tests.versions.homes import Stores, goes_on_from
 
-Signing = tuple[date, str, str, str]
+Signed = tuple[date, str, str, Signing]
 SEPTEMBER, OCTOBER = date(2026, 9, 1), date(2026, 10, 1)
 # October with its grace ends after the partners were read, and before usage was.
 TERMS = f"grace_days = 2\n{MAPPING}"
@@ -42,8 +43,8 @@ SERVICE = {  # whose lists are expected
 }
 
 
-def signing(month: date = SEPTEMBER, preparer: str = "ann", reviewer: str = "bob") -> Signing:
-    return month, preparer, reviewer, "as agreed"
+def signing(month: date = SEPTEMBER, preparer: str = "ann", reviewer: str = "bob") -> Signed:
+    return month, preparer, reviewer, Signing("as agreed")
 
 
 def close(stores: Stores, month: date = SEPTEMBER) -> None:

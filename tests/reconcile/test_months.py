@@ -32,7 +32,7 @@ from tests.reconcile.months import (
     SERVICE,
     TERMS,
     USAGE,
-    Signing,
+    Signed,
     close,
     restate,
     signing,
@@ -71,7 +71,7 @@ PART = partial(publish, mapping=TERMS, complete=False, billing=BILLS)
 NO_PARTNER = "[usage]\nid = 'id'"
 NEWER = "the books of version 2 lack newer data, decisions, closes or mapping"
 # One after the other: what is done before, and why the month is not closed then.
-REFUSALS: list[tuple[Signing, Callable[[Stores], object], str]] = [
+REFUSALS: list[tuple[Signed, Callable[[Stores], object], str]] = [
     (signing(reviewer=" ANN "), repr, "must be two people"),
     (signing(reviewer=" "), repr, "must be two people"),
     (signing(date(2026, 11, 1)), repr, "it ends at 2026-12-03 00:00 UTC, with"),
@@ -138,6 +138,7 @@ SIGNED_ROWS = {
     "used": 2,
     "billed": 1,
     "summary": 2,
+    "fees": 0,
     "breaks": 2,
     "break_rows": 3,
     "decisions": 0,

@@ -34,8 +34,9 @@ from pipelines.core.errors import PartnerSyncError
 from pipelines.files.store import FolderStore
 from pipelines.finance import approvals
 from pipelines.finance.books import make_books, why_outdated
-from pipelines.finance.close import Remarks, close_month, list_closes, prepare_close
+from pipelines.finance.close import close_month, list_closes, prepare_close
 from pipelines.finance.reconciled import open_books as open_published_books
+from pipelines.finance.signing import Signing
 from pipelines.metadata.decisions import break_decisions
 from pipelines.versions.prune import prune
 from pipelines.warehouse.books import BooksFolder
@@ -128,7 +129,7 @@ def close_again(killed: Stores) -> None:
 
 
 def prepare_september(stores: Stores) -> None:
-    prepare_close(stores, date(2026, 9, 1), Remarks("", "known"))
+    prepare_close(stores, date(2026, 9, 1), Signing("", "known"))
     build_with_books(stores)
 
 

@@ -7,15 +7,22 @@ from pathlib import Path
 from typing import Final
 
 import duckdb
+from markupsafe import escape
 
 from pipelines.core.text import quote_text
 from pipelines.finance.inputs import read_copies
+from pipelines.finance.reconcile.close_copy import MANIFEST
 from pipelines.versions.stores import Stores
 from pipelines.warehouse.duckdb_file import SETTINGS, Row
 
+# As text, a row has its values quoted and escaped: so each column is read as it is.
 IN_TABLE: Final = """
-SELECT count(*) FROM (
-    SELECT rows FROM read_parquet({file}) AS rows WHERE contains(rows::VARCHAR, $text) LIMIT 1
+SELECT count(*)
+FROM (
+    SELECT 1
+    FROM read_parquet({file}) AS rows
+    WHERE contains(concat_ws(chr(31), *COLUMNS(*)), $text)
+    LIMIT 1
 )
 """
 
@@ -23,7 +30,7 @@ SELECT count(*) FROM (
 def copies_with(stores: Stores, text: str) -> list[Row]:
     """Return a row for each copy that contains a text: `copy` and its `files`, or why not known."""
     rows = list[Row]()
-    for folder in read_copies(stores):
+    for folder in _copies(stores):
         try:
             files = [file.name for file in sorted(folder.iterdir()) if _has(file, text)]
         except (OSError, duckdb.Error, zipfile.BadZipFile):
@@ -31,6 +38,18 @@ def copies_with(stores: Stores, text: str) -> list[Row]:
         if files:
             rows.append({"copy": f"{folder.parent.name}/{folder.name}", "files": ", ".join(files)})
     return rows
+
+
+def _copies(stores: Stores) -> list[Path]:
+    """Return the folders of all copies, also of those that the metadata database does not know.
+
+    It may be older than they are, as after a restore, or the process was killed that wrote one.
+    """
+    store = stores.warehouse.store
+    folders = set(read_copies(stores))
+    for manifest in store.list(stores.home.closes, f"*/*/{MANIFEST}"):
+        folders.add(store.get_folder(manifest.parent, MANIFEST))
+    return sorted(folders)
 
 
 def _has(file: Path, text: str) -> bool:
@@ -41,6 +60,7 @@ def _has(file: Path, text: str) -> bool:
             ((found,),) = db.execute(query, {"text": text}).fetchall()
         return bool(found)
     spellings = {text, json.dumps(text)[1:-1], html.escape(text), html.escape(text, quote=False)}
+    spellings.add(str(escape(text)))  # in report.html
     spellings.add(text.replace('"', '""'))  # in journal.csv
     contents = [file.read_bytes()]
     if file.suffix == ".xlsx":

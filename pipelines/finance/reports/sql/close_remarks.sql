@@ -1,0 +1,8 @@
+-- What people said of closes: notes, why open breaks are accepted, by whom a month was reopened and why.
+SELECT
+    closes.month, closes.number, closes.note, closes.accept_open, closes.reopened_at,
+    closes.reopened_by, closes.reopened_reason, count(*) OVER () AS total
+FROM reconciliation.closes AS closes
+WHERE closes.note <> '' OR closes.accept_open IS NOT NULL OR closes.reopened_at IS NOT NULL
+ORDER BY closes.month DESC, closes.number DESC
+LIMIT 12
