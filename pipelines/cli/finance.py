@@ -56,7 +56,7 @@ def show_covered(rows: list[dict[str, Any]]) -> None:
         amounts = [f"{shown(row[name])} {label}" for name, label in COVERED if row[name]]
         text = " and ".join(amounts) or "what cancels within tolerance or rounding"
         currency = row["currency"] or "no currency"
-        months = counted(row["partner_months"], "partner-month")
+        months = f"{counted(row['partner_months'], 'month')} of partners"
         line(f"No breaks: {currency} {text}, in {months}.")
 
 

@@ -105,7 +105,7 @@ def test_september_is_asked_about_in_three_clicks(page: Page) -> None:
     months = table(page, "Months, EUR")
     assert column(months, "Month")[:3] == ["Nov 2026", "Oct 2026", "Sep 2026"]
     assert column(months, "Is it right?")[1:3] == ["Yes: balanced", "No: open breaks"]
-    expect(page.locator("main")).to_be_hidden()
+    expect(page.locator("#summary")).to_be_hidden()
     months.get_by_role("link", name="3", exact=True).click()  # the open breaks of September
     expect(page.get_by_role("status")).to_have_text("3 of 7 rows.")
     breaks = table(page, "Open breaks, EUR")
@@ -124,17 +124,21 @@ def test_filters_select_rows_and_stay_in_the_address(page: Page) -> None:
     page.get_by_role("combobox", name="Currency").select_option("JPY")
     page.get_by_role("combobox", name="Month").select_option("2026-09")
     expect(page.get_by_role("status")).to_have_text("3 of 110 rows.")
-    page.get_by_role("combobox", name="Partner").fill("handel")  # a part of the name
-    page.get_by_role("combobox", name="Partner").press("Enter")
+    page.get_by_role("combobox", name="Find").fill("handel")  # a part of the name
+    page.get_by_role("combobox", name="Find").press("Enter")
     expect(page.get_by_role("status")).not_to_have_text("3 of 110 rows.")
     expect(page.locator("#tables tbody tr")).to_have_count(0)
-    page.get_by_role("combobox", name="Partner").fill("p03")
-    page.get_by_role("combobox", name="Partner").press("Enter")
+    page.get_by_role("combobox", name="Find").fill("p03")
+    page.get_by_role("combobox", name="Find").press("Enter")
     expect(page.locator("#tables tbody tr")).to_have_count(1)
     page.reload()
     expect(page.locator("#tables tbody tr")).to_have_count(1)
     page.get_by_role("button", name="Clear filters").click()
     expect(page.get_by_role("status")).to_have_text("110 rows.")
+    view(page, "Bills")
+    page.get_by_role("combobox", name="Find").fill("B-03-2026-10")
+    page.get_by_role("combobox", name="Find").press("Enter")
+    expect(page.locator("#tables tbody tr")).to_have_count(1)
 
 
 def test_the_page_works_without_a_mouse(page: Page) -> None:

@@ -200,9 +200,9 @@ def test_tolerance_of_a_currency_and_of_a_partner(tolerant: Stores) -> None:
             (each["currency"], each["tolerated"], each["partner_months"]) for each in rows
         ] == covered
     said = cli("breaks", "--partner", "first").stdout
-    assert "No breaks: EUR 0.06 within tolerance, in 1 partner-month." in said
+    assert "No breaks: EUR 0.06 within tolerance, in 1 month of partners." in said
     page = render_report(read_figures_of_books(stores))
-    assert "2 partner-months: EUR +0.21 within tolerance" in page
+    assert "2 months of partners: EUR +0.21 within tolerance" in page
 
 
 def test_findings_of_new_values_and_of_currencies_that_nobody_knows(

@@ -225,23 +225,22 @@ def test_breaks_without_those_of_unknown_partners_add_up_to_the_difference(many:
         amount = format_amount(whole, currency, signed=True)
         assert f'<td class="total" data-label="All">{amount}</td>' in page
         left = format_amount(each["difference"] - whole, currency, signed=True)
-        row = page.partition(f'<tr><th class="short">{currency}</th>')[2].partition("</tr>")[0]
-        assert f'<td class="total" data-label="Open">{amount}</td>' in row
-        assert f'<td data-label="In no open break">{left}</td>' in row
+        row = page.partition(f">{currency}</th>")[2].partition("</tr>")[0]
+        assert f'<td data-label="Other differences">{left}</td>' in row
     printed = Cli(many.home)("breaks").stdout
     assert "AUD: 688.95 in 1 break, of which 688.95 of unknown partners" in printed
     assert "includes breaks of unknown partners." in printed
 
 
-def test_what_is_in_no_open_break_has_its_reasons(many: Stores, figures: Figures) -> None:
+def test_other_differences_have_their_reasons(many: Stores, figures: Figures) -> None:
     found = figures_of(many, 1)
     named = values(found, "reasons", "reason", "currency", "difference")
-    counterpart = "counterpart of breaks with unknown partners"
+    counterpart = "usage or bill names an unknown partner"
     assert sorted(row[1:] for row in named if row[0] == counterpart) == [
         ("AUD", Decimal("-688.95")),
         ("JPY", Decimal("3.00")),
     ]
-    assert "unknown partner nobody</bdi> (counterpart first Ltd):&nbsp;+688.95" in render_report(
+    assert "unknown partner nobody</bdi> (matched with first Ltd):&nbsp;+688.95" in render_report(
         found
     )
     assert ("not due yet", Decimal("-3.00")) in values(figures, "reasons", "reason", "difference")

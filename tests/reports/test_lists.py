@@ -38,7 +38,8 @@ def list_of(text: str) -> dict[str, Any]:
     document: dict[str, Any] = json.loads(gzip.decompress(b64decode(text)))
     rows: list[dict[str, Any]] = [{} for _each in range(document["rows"])]
     for name, column in document["data"].items():
-        for row, place in zip(rows, column["rows"], strict=True):
+        places = column.get("rows", range(len(rows)))
+        for row, place in zip(rows, places, strict=True):
             row[name] = column["values"][place]
     return {**document, "rows": rows}
 

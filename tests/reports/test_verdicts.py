@@ -33,7 +33,8 @@ NOON = datetime(2026, 11, 2, 12, tzinfo=UTC)
 PROOF: Row = {"connection": "a", "stream": "usage", "is_compared": True, "complete": True}
 TOTAL: Row = {
     "currency": "EUR", "used": Decimal(8), "billed": Decimal(9), "credited": Decimal(0),
-    "billed_net": Decimal(9), "difference": Decimal(1), "open": Decimal(1), "other": Decimal(0),
+    "billed_net": Decimal(9), "difference": Decimal(1), "open": Decimal(1), "unbilled": Decimal(0),
+    "overbilled": Decimal(1), "other": Decimal(0),
     "open_breaks": 1,
 }  # fmt: skip
 # A closed month that is over, balanced and proven.

@@ -88,10 +88,15 @@ def _left_out(detail: Detail, rows: int) -> str:
 
 
 def _column(values: list[Any]) -> dict[str, list[Any]]:
-    """Return the different values of a column, and for each row which of them it has."""
+    """Return the different values of a column, and for each row which of them it has.
+
+    If most rows have a value of their own, these are the values of the rows, which is shorter.
+    """
     places: dict[Any, int] = {}
     for value in values:
         places.setdefault(value, len(places))
+    if 2 * len(places) > len(values):
+        return {"values": [_visible(value) for value in values]}
     shown = [_visible(value) for value in places]
     return {"values": shown, "rows": [places[value] for value in values]}
 

@@ -68,7 +68,7 @@ AMOUNTS: Final = (
     Column("difference", "Difference", "change"),
 )
 OPEN_AMOUNTS: Final = (
-    Column("underbilled", "Underbilled", "change"),
+    Column("unbilled", "Unbilled usage", "change"),
     Column("overbilled", "Overbilled", "change"),
 )
 ALL_PARTNERS: Final = ("month", "currency", "connection")
@@ -89,7 +89,7 @@ LISTINGS: Final = (
             Column("open_breaks", "Open breaks", "count", "breaks", ALL_PARTNERS),
         ),
         'partner-sync sql "FROM finance.month_totals"',
-        f"{DIFFERENCE} Underbilled and overbilled: the open breaks. Select a month to see its "
+        f"{DIFFERENCE} Unbilled usage and overbilled: the open breaks. Select a month to see its "
         "partners.",
     ),
     Listing(
@@ -180,7 +180,6 @@ LISTINGS: Final = (
         "bills",
         "Bills",
         (
-            Column("number", "Bill number"),
             Column("bill", "Bill"),
             PARTNER,
             CONNECTION,

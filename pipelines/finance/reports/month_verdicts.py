@@ -127,7 +127,7 @@ def every_month(rows: Iterable[Row], *, is_all_known: bool) -> dict[str, list[An
         columns["signed"].append(_sign_off(row, is_known=is_known))
         columns["answer"].append(_answer_of_month([row], reasons, is_known=is_known))
         columns["open_breaks"].append(row["open_breaks"])
-        for name in ("used", "billed", "credited", "difference", "underbilled", "overbilled"):
+        for name in ("used", "billed", "credited", "difference", "unbilled", "overbilled"):
             columns[name].append(f"{row[name]:f}")
     return dict(columns)
 

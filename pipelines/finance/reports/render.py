@@ -110,7 +110,7 @@ def _render(figures: Figures, lists: Sequence[Packed]) -> str:
             charts=by_currency(tables["trend"]),
             ages=lay_out_ages(tables["ageing"]),
             receivable_ages=lay_out_ages(tables["receivables"], "open", "bills"),
-            in_no_open_break=sums_by_reason(not_open, order),
+            other_differences=sums_by_reason(not_open, order),
             set_apart=sums_by_reason(tables["apart"], order),
             lists=lists,
             scripts=[Markup(script) for script in scripts],  # noqa: S704 - our files
@@ -171,12 +171,12 @@ def render_index(reports: Sequence[PastReport]) -> str:
     return _environment().get_template("index.html").render(reports=reports)
 
 
-def axis_of(amounts: Sequence[Decimal]) -> Axis:
-    """Return an axis with zero and every amount on it."""
+def axis_of(amounts: Sequence[Decimal], steps: int = STEPS) -> Axis:
+    """Return an axis with zero and every amount on it, of at most so many steps."""
     low = min(Decimal(0), *amounts)
     high = max(Decimal(0), *amounts)
-    span = (high - low) or Decimal(STEPS)
-    step = _step(span)
+    span = (high - low) or Decimal(steps)
+    step = _step(span, steps)
     if high == low:
         high = step
     ticks = {}
@@ -185,11 +185,11 @@ def axis_of(amounts: Sequence[Decimal]) -> Axis:
     return Axis(low, high, ticks)
 
 
-def _step(span: Decimal) -> Decimal:
-    """Return the smallest round amount of which at most STEPS make a span."""
-    power = Decimal(1).scaleb((span / STEPS).adjusted())
+def _step(span: Decimal, steps: int) -> Decimal:
+    """Return the smallest round amount of which at most so many make a span."""
+    power = Decimal(1).scaleb((span / steps).adjusted())
     for factor in ROUND:
-        if factor * power * STEPS >= span:
+        if factor * power * steps >= span:
             return factor * power
     return ROUND[-1] * power
 

@@ -41,7 +41,11 @@ NOT_COMPLETE: Final = (
 
 @dataclass(frozen=True)
 class CurrencyTotals:
-    """The totals of a currency; `change` is that of the difference since the previous books."""
+    """The totals of a currency; `change` is that of the difference since the previous books.
+
+    `unbilled` are the open breaks below zero, `overbilled` those above; `other` is the rest of the
+    difference.
+    """
 
     currency: str | None
     used: Decimal
@@ -51,8 +55,9 @@ class CurrencyTotals:
     difference: Decimal
     change: Decimal | None
     open_breaks: int
-    open: Decimal
-    in_no_open_break: Decimal
+    unbilled: Decimal
+    overbilled: Decimal
+    other: Decimal
 
     def as_row(self) -> Row:
         """Return the totals that `report` prints and the notification names."""
@@ -198,6 +203,7 @@ def _totals(row: Row, previous: Figures | None) -> CurrencyTotals:
         difference=row["difference"],
         change=change_of(previous, row) if previous else None,
         open_breaks=row["open_breaks"],
-        open=row["open"],
-        in_no_open_break=row["other"],
+        unbilled=row["unbilled"],
+        overbilled=row["overbilled"],
+        other=row["other"],
     )

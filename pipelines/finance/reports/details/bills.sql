@@ -1,4 +1,5 @@
 -- The bills and credit notes of the two newest months that have begun; the newest months first.
+-- A bill is named by its number, if it has one: identifiers that say nothing take much of the file.
 WITH begun AS (
     SELECT DISTINCT bills.month
     FROM reconciliation.bill_totals AS bills
@@ -8,7 +9,7 @@ WITH begun AS (
     LIMIT 2
 )
 SELECT
-    bills.connection, bills.number, bills.bill, bills.partner, bills.partner_id,
+    bills.connection, coalesce(bills.number, bills.bill) AS bill, bills.partner, bills.partner_id,
     strftime(bills.month, '%Y-%m') AS month, bills.currency,
     strftime(bills.issued_at, '%Y-%m-%d') AS issued, strftime(open.due_on, '%Y-%m-%d') AS due,
     coalesce(bills.set_apart, 'bill') AS kind,
@@ -20,4 +21,4 @@ JOIN begun USING (month)
 LEFT JOIN to_pay AS open
     ON open.connection = bills.connection AND open.bill = bills.bill
     AND open.currency IS NOT DISTINCT FROM bills.currency
-ORDER BY bills.month DESC, bills.partner, bills.partner_id, bills.number, bills.bill
+ORDER BY bills.month DESC, bills.partner, bills.partner_id, bill

@@ -8,7 +8,7 @@ WITH unknown AS (
     SELECT
         breaks.connection, breaks.month, breaks.currency,
         sum(breaks.difference) FILTER (breaks.outcome = 'open' AND breaks.difference < 0)
-            AS underbilled,
+            AS unbilled,
         sum(breaks.difference) FILTER (breaks.outcome = 'open' AND breaks.difference > 0)
             AS overbilled,
         count(*) FILTER (breaks.outcome = 'open') AS open_breaks,
@@ -45,7 +45,7 @@ WITH unknown AS (
 )
 SELECT
     sums.connection, sums.month, sums.currency, sums.used, sums.billed, sums.credited,
-    sums.difference, coalesce(found.underbilled, 0) AS underbilled,
+    sums.difference, coalesce(found.unbilled, 0) AS unbilled,
     coalesce(found.overbilled, 0) AS overbilled, coalesce(found.open_breaks, 0) AS open_breaks,
     coalesce(found.uncertain_breaks, 0) AS uncertain_breaks, sums.is_doubtful,
     sums.has_balance AND unknown.is_unknown IS NULL AS is_balanced,

@@ -2,7 +2,7 @@
 WITH found AS (
     SELECT
         breaks.connection, breaks.partner, breaks.currency,
-        sum(breaks.difference) FILTER (breaks.difference < 0) AS underbilled,
+        sum(breaks.difference) FILTER (breaks.difference < 0) AS unbilled,
         sum(breaks.difference) FILTER (breaks.difference > 0) AS overbilled,
         count(*) AS open_breaks, max(breaks.age_days) AS age
     FROM open_breaks AS breaks
@@ -19,7 +19,7 @@ WITH found AS (
 SELECT
     sums.connection, sums.partner, sums.partner_id, sums.currency, exact(sums.used) AS used,
     exact(sums.billed) AS billed, exact(sums.credited) AS credited,
-    exact(sums.difference) AS difference, exact(coalesce(found.underbilled, 0)) AS underbilled,
+    exact(sums.difference) AS difference, exact(coalesce(found.unbilled, 0)) AS unbilled,
     exact(coalesce(found.overbilled, 0)) AS overbilled,
     coalesce(found.open_breaks, 0) AS open_breaks, found.age
 FROM sums
@@ -27,5 +27,5 @@ LEFT JOIN found ON found.connection = sums.connection
     AND found.partner IS NOT DISTINCT FROM sums.partner_id
     AND found.currency IS NOT DISTINCT FROM sums.currency
 ORDER BY
-    greatest(-found.underbilled, found.overbilled) DESC NULLS LAST, abs(sums.difference) DESC,
+    greatest(-found.unbilled, found.overbilled) DESC NULLS LAST, abs(sums.difference) DESC,
     sums.partner, sums.partner_id, sums.connection, sums.currency

@@ -26,12 +26,16 @@ const Lists = (() => {
   function rowsOf(list) {
     const rows = Array.from({ length: list.rows }, () => ({}));
     for (const [name, column] of Object.entries(list.data)) {
-      rows.forEach((row, place) => { row[name] = column.values[column.rows[place]]; });
+      const places = column.rows; // without them, each row has a value of its own
+      rows.forEach((row, place) => { row[name] = column.values[places ? places[place] : place]; });
     }
     return rows;
   }
 
-  // Return the rows that filters select. A partner is named, or a part of its name or identifier.
+  const FOUND_BY = ["partner", "partner_id", "bill", "break_id"];
+
+  // Return the rows that filters select. What is found is a partner of this name, or any row with
+  // these letters in partner, bill or break.
   function select(rows, filters) {
     const wanted = filters.partner;
     const isName = rows.some((row) => row.partner === wanted);
@@ -41,7 +45,7 @@ const Lists = (() => {
       if (!FILTERS.every(has)) return false;
       if (!wanted || !("partner" in row)) return true;
       if (isName) return row.partner === wanted;
-      return `${row.partner} ${row.partner_id ?? ""}`.toLowerCase().includes(part);
+      return FOUND_BY.some((name) => row[name]?.toLowerCase().includes(part));
     });
   }
 

@@ -3,7 +3,7 @@
   "use strict";
   const { element, month } = Cells;
   const place = (name) => document.getElementById(name);
-  const main = document.querySelector("main");
+  const main = place("summary");
 
   // Return the list and the filters of the address; without a list, the summary is shown.
   function address() {

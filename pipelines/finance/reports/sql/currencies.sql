@@ -1,6 +1,7 @@
 -- Those with the most open breaks come first, then those with the most bills: amounts of two
 -- currencies cannot be compared. `place` is their order in all parts of the report. `open` is
--- the sum of the open breaks, `other` is what of the difference is in no open break.
+-- the sum of the open breaks, of which `unbilled` is below zero and `overbilled` above; `other` is
+-- the rest of the difference.
 -- needs: breaks
 SELECT
     summary.currency,
@@ -10,6 +11,8 @@ SELECT
     billed + credited AS billed_net,
     sum(summary.difference) AS difference,
     coalesce(any_value(breaks.difference), 0) AS open,
+    coalesce(any_value(breaks.unbilled), 0) AS unbilled,
+    coalesce(any_value(breaks.overbilled), 0) AS overbilled,
     sum(summary.difference) - open AS other,
     sum(summary.open_breaks)::BIGINT AS open_breaks,
     row_number() OVER (
@@ -17,7 +20,10 @@ SELECT
     ) AS place
 FROM reconciliation.summary AS summary
 LEFT JOIN (
-    SELECT breaks.currency, sum(breaks.difference) AS difference
+    SELECT
+        breaks.currency, sum(breaks.difference) AS difference,
+        sum(breaks.difference) FILTER (breaks.difference < 0) AS unbilled,
+        sum(breaks.difference) FILTER (breaks.difference > 0) AS overbilled
     FROM breaks
     WHERE breaks.outcome = 'open' AND NOT breaks.is_own
     GROUP BY breaks.currency

@@ -30,11 +30,11 @@ WITH found AS (
         CASE WHEN months.verdict = 'tentative' THEN 'not due yet'
              WHEN months.verdict = 'within tolerance' THEN months.verdict
              WHEN starts_with(months.cause, 'unknown partner ')
-                THEN 'counterpart of breaks with unknown partners'
+                THEN 'usage or bill names an unknown partner'
              WHEN starts_with(months.cause, 'other partner ')
-                THEN 'counterpart of breaks with other partners'
+                THEN 'usage and bill name two partners'
              WHEN explained.connection IS NOT NULL
-                THEN 'months with breaks and other reasons'
+                THEN 'months with several causes'
              ELSE months.cause END AS reason, 1 AS number
     FROM finance.partner_months AS months
     FULL JOIN explained ON explained.connection = months.connection

@@ -1,5 +1,5 @@
 -- question: Is all usage of a month on a bill, once the bills are due?
--- label: Used and not billed
+-- label: Unbilled usage
 -- needs: exceptions usage.partner usage.period
 -- rests on: billing
 -- remedy: Request the missing bill, or late usage on the next one. Find out what a bill lacks.

@@ -1,0 +1,130 @@
+"""Lists as large as those of many partners, without books: to make these takes minutes."""
+
+import random
+from typing import Any, Final
+
+from pipelines.finance.reports.listings import LISTINGS, Detail
+
+PARTNERS: Final = 5_000
+BILLS: Final = 100_000
+BREAKS: Final = 1_000
+MONTHS: Final = tuple(f"2026-{month:02}" for month in range(12, 0, -1))
+CURRENCIES: Final = ("EUR", "USD", "GBP", "JPY")
+WORDS: Final = ("Acme", "Nova", "Polar", "Delta", "Atlas", "Orion", "Sigma", "Terra", "Union")
+KINDS: Final = ("Ltd", "GmbH", "SARL", "Inc", "S.p.A.", "Sp. z o.o.")
+
+
+def large_details(seed: int = 59) -> tuple[Detail, ...]:
+    """Return all lists; every fourth month of a partner has a difference."""
+    chance = random.Random(seed)
+    names = [
+        f"{chance.choice(WORDS)} {chance.choice(WORDS)} {number} {chance.choice(KINDS)}"
+        for number in range(PARTNERS)
+    ]
+    made = Maker(chance, names)
+    rows = {
+        "months": [made.amounts(month, None) for month in MONTHS for _each in CURRENCIES],
+        "partners": [made.amounts(None, number) for number in range(PARTNERS)],
+        "breaks": [made.broken(number) for number in range(BREAKS)],
+        "records": [made.record(number // 3) for number in range(3 * BREAKS)],
+        "resolved": [made.broken(number) for number in range(BREAKS, BREAKS + 200)],
+        "partner-months": [
+            made.amounts(month, number) for month in MONTHS for number in range(PARTNERS)
+        ],
+        "bills": [made.bill(number) for number in range(BILLS)],
+    }
+    details = []
+    for listing in LISTINGS:
+        of_list = rows[listing.name]
+        columns = {name: [row[name] for row in of_list] for name in of_list[0]}
+        details.append(Detail(listing, columns, len(of_list)))
+    return tuple(details)
+
+
+class Maker:
+    """Makes rows with all columns of a list, and those that filters read."""
+
+    def __init__(self, chance: random.Random, names: list[str]) -> None:
+        self.chance = chance
+        self.names = names
+
+    def amount(self, most: int = 2_000_000) -> str:
+        cents = self.chance.randrange(most)
+        return f"{cents // 100}.{cents % 100:02}"
+
+    def about(self, number: int | None) -> dict[str, Any]:
+        if number is None:
+            return {"connection": "acme", "currency": self.chance.choice(CURRENCIES)}
+        return {
+            "connection": "acme",
+            "currency": CURRENCIES[number % len(CURRENCIES)],
+            "partner": self.names[number],
+            "partner_id": f"{number:08}",
+        }
+
+    def amounts(self, month: str | None, number: int | None) -> dict[str, Any]:
+        used = self.amount()
+        is_wrong = self.chance.random() < 0.25
+        return {
+            **self.about(number),
+            "month": month,
+            "signed": "not signed off",
+            "answer": "open breaks" if is_wrong else "balanced",
+            "used": used,
+            "billed": self.amount() if is_wrong else used,
+            "credited": "0",
+            "difference": f"-{self.amount()}" if is_wrong else "0",
+            "unbilled": "0",
+            "overbilled": "0",
+            "open_breaks": int(is_wrong),
+            "age": 30 if is_wrong else None,
+            "verdict": "out of balance" if is_wrong else "balanced",
+            "cause": "no bill for the month" if is_wrong else None,
+        }
+
+    def broken(self, number: int) -> dict[str, Any]:
+        return {
+            **self.about(number * 7 % PARTNERS),
+            "break_id": f"B{self.chance.randrange(16**12):012x}",
+            "severity": self.chance.choice(("high", "medium", "low")),
+            "month": self.chance.choice(MONTHS),
+            "cause": "no bill for the month",
+            "used": self.amount(),
+            "billed": None,
+            "difference": f"-{self.amount()}",
+            "age": self.chance.randrange(300),
+            "first_seen": "2026-11-02",
+            "owner": None,
+            "uncertain": None,
+            "rows": 3,
+            "remedy": "Request the missing bill.",
+            "resolved_on": "2026-11-02",
+            "resolved_by": "ann",
+            "reason": "seen",
+        }
+
+    def record(self, number: int) -> dict[str, Any]:
+        return {
+            "break_id": f"B{number:012x}",
+            "side": "usage",
+            "id": f"usage-{self.chance.randrange(16**8):08x}",
+            "number": None,
+            "issued": None,
+            "quantity": str(self.chance.randrange(10_000)),
+            "amount": self.amount(),
+        }
+
+    def bill(self, number: int) -> dict[str, Any]:
+        month = MONTHS[2 * number // BILLS]
+        return {
+            **self.about(number * PARTNERS // (BILLS // 2) % PARTNERS),
+            "bill": f"INV-{month}-{number:06}",
+            "month": month,
+            "issued": f"{month}-{1 + number % 28:02}",
+            "due": None,
+            "kind": "bill",
+            "usage_lines": self.chance.randrange(1, 20),
+            "billed": self.amount(),
+            "not_counted": None,
+            "open": self.amount() if self.chance.random() < 0.3 else None,
+        }
