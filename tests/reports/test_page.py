@@ -104,7 +104,7 @@ def test_the_page_and_the_list_of_reports_are_written(stores: Stores) -> None:
         "1 no longer found (EUR&nbsp;\u22120.05). Change of the difference: EUR&nbsp;+0.05; "
         "used or billed changed in 1 month of partners ." in text
     )
-    assert "+1.10 0.00 +5.60 \u22124.50 3 Open with first Ltd :&nbsp;+10.00; " in text
+    assert "+1.10 \u22124.40 +10.00 \u22124.50 3 Open with first Ltd :&nbsp;+10.00; " in text
     rollback(stores, 1, "a test")
     first = write_report(stores, read_figures_of_books(stores))
     assert "No earlier version is compared with billing" in first.read_text("utf-8")
