@@ -17,7 +17,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE # tests start many programs; each would compile the code again
 
 .DEFAULT_GOAL := help
-.PHONY: help cluster demo test test-long test-all test-bucket test-cluster rehearsal test-slow check dev bench fuzz format lock
+.PHONY: help cluster demo examples test test-long test-all test-bucket test-cluster rehearsal test-slow check dev bench fuzz format lock
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(ROOT)/Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -43,6 +43,9 @@ cluster: $(CLUSTER)/.installed ## install what several machines need, and the te
 
 demo: $(VENV)/.installed ## the whole pipeline on the embedded sandbox, in half a minute
 	@$(IN) $(BIN)/partner-sync demo
+
+examples: $(VENV)/.installed ## write examples/ again: working paper, journal, statement, report
+	@$(IN) $(BIN)/python -m tests.examples.make
 
 test: $(VENV)/.installed ## the tests (two minutes on two cores)
 	@$(IN) $(PYTEST) -m "not long and not slow"

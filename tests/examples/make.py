@@ -1,0 +1,97 @@
+"""`make examples`: what an accountant gets, made of the sandbox's records.
+
+The records, the clock and all names are the same each time. Digests are not: a workbook says when
+it was written. There is no PDF, as it would need a browser.
+"""
+
+import json
+import sys
+import tempfile
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Final
+
+from pipelines.app.nightly import build_with_books
+from pipelines.core.files import write_durably
+from pipelines.finance.books import make_books
+from pipelines.finance.close import close_month
+from pipelines.finance.proposals import accept
+from pipelines.finance.report import read_figures_of_books, write_report
+from pipelines.finance.signing import Signing
+from pipelines.finance.statement import write_statements
+from sandbox.data.dataset import dataset
+from sandbox.data.plant import plant
+from sandbox.data.sizes import Sizes
+from tests.reconcile.months import SERVICE
+from tests.versions.homes import Reading, Stores, read
+
+FOLDER: Final = Path(__file__).parents[2] / "examples"
+SEED: Final = 7
+SIZES: Final = Sizes(25, 2_500, 560)
+KEYS: Final = {"partners": "partnerId", "usage": "usageId", "billing": "billingId"}
+BEGIN: Final = datetime(2026, 11, 16, 2, tzinfo=UTC)
+MONTH: Final = date(2026, 9, 1)
+TERMS: Final = """
+[accepted_fees.support]
+field = "lines[].description"
+values = ["support"]
+
+[accounts]
+side = "payable"
+accrued = "2190"
+result = "5100"
+correction = "5190"
+rounding = "5900"
+"""
+# Of the partners that are asked for something, the one with the most records.
+MOST_ASKED: Final = """
+SELECT breaks.partner FROM reconciliation.breaks AS breaks
+JOIN reconciliation.partners AS known USING (connection, partner)
+WHERE breaks.month = DATE '{}' AND breaks.state = 'open'
+GROUP BY breaks.partner ORDER BY sum(breaks.rows) DESC, breaks.partner LIMIT 1
+"""
+
+
+def make(folder: Path) -> None:
+    """Write the examples into a folder, in place of those that are there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="partner-sync-") as home:
+        stores = Stores.open(Path(home) / "home")
+        _publish(stores)
+        said = Signing("Agreed on 16 November.")
+        close_month(stores, MONTH, "Ann Example", "Bob Example", said)
+        make_books(stores)
+        copy = stores.home.closes / f"{MONTH:%Y-%m}" / "001"
+        ((partner,),) = stores.rows(MOST_ASKED.format(MONTH))
+        (row,) = write_statements(stores, MONTH, partner, with_pdf=False)
+        page = write_report(stores, read_figures_of_books(stores))
+        made = {
+            "working-paper.xlsx": copy / f"{MONTH:%Y-%m}.xlsx",
+            "journal.csv": copy / "journal.csv",
+            "report.html": page,
+            **{f"statement{Path(file).suffix}": Path(file) for file in row["files"]},
+        }
+        for name, file in made.items():
+            (folder / name).write_bytes(file.read_bytes())
+
+
+def _publish(stores: Stores) -> None:
+    """Publish the sandbox's lists, with planted errors, and their books."""
+    stores.clock.now = BEGIN
+    stores.configure("demo", **SERVICE)
+    made = dataset(SEED, SIZES, plant(SEED, SIZES))
+    for stream, key in KEYS.items():
+        rows = getattr(made, stream)
+        records = [json.loads(record) for record in rows.rows(0, rows.count)]
+        read(stores, Reading(records, stream, connection="demo", key=key, page_size=500))
+    build_with_books(stores)
+    accept(stores)
+    file = stores.home.mapping_file
+    write_durably(file, file.read_bytes() + TERMS.encode())
+    make_books(stores)
+
+
+if __name__ == "__main__":
+    make(FOLDER)
+    for file in sorted(FOLDER.iterdir()):
+        sys.stdout.write(f"examples/{file.name}\n")
