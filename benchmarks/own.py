@@ -8,6 +8,7 @@ again (`reconcile`): without own books, and with them as Parquet and as CSV.
 import argparse
 import sys
 import tempfile
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Final
 
@@ -41,12 +42,15 @@ FROM (SELECT *, row_number() OVER () AS number FROM current.usage) AS used
 """
 
 
-def _write_own(stores: Stores) -> None:
-    """Write own rows to `meter.parquet` and `meter.csv`."""
+def _prepare(home: Path, rows: int) -> None:
+    """Publish usage and bills; write own rows to `meter.parquet` and `meter.csv`."""
+    stores = Stores.open(home)
+    publish_bills(stores, rows, breaks=0)
     with stores.warehouse.open() as db:
         for kind in ("parquet", "csv"):
             file = stores.home.root / f"meter.{kind}"
             db.execute(f"COPY ({ROWS.format(errors=ERRORS)}) TO '{file}' (FORMAT {kind})")
+    stores.metadata.close()
 
 
 def main(arguments: list[str]) -> None:
@@ -57,9 +61,12 @@ def main(arguments: list[str]) -> None:
     costs = []
     found = []
     with tempfile.TemporaryDirectory() as folder:
-        stores = Stores.open(Path(folder, "home"))
-        publish_bills(stores, options.rows, breaks=0)
-        _write_own(stores)
+        home = Path(folder, "home")
+        # In a process of its own: the peak memory of a command begins with that of its parent.
+        prepare = get_context("spawn").Process(target=_prepare, args=(home, options.rows))
+        prepare.start()
+        prepare.join()
+        stores = Stores.open(home)
         stores.metadata.close()
         start = cost_of(stores.home.root, "versions", "list").seconds
         for file in ("", "meter.parquet", "meter.csv"):

@@ -283,6 +283,8 @@ def report(
         "problem": verdicts.problem or None,
         **as_json(verdicts.doubts, figures.notes),
         "covered": covered,
+        "own_books": figures.tables["own_sources"],
+        "own_totals": figures.tables["own_totals"],
         "verdict": verdicts.as_json(),
     }
     for text in verdicts.why_not_proven():

@@ -22,7 +22,7 @@ from pipelines.core.text import counted
 from pipelines.finance.approvals import take_over
 from pipelines.finance.close_refusals import TIME, find_refusals, not_assigned, one_person
 from pipelines.finance.closing.journal import JournalBasis, describe_journal
-from pipelines.finance.closing.write import Basis, write_copy
+from pipelines.finance.closing.write import Basis, OwnRows, write_copy
 from pipelines.finance.inputs import (
     copy_folder,
     read_closes,
@@ -31,6 +31,7 @@ from pipelines.finance.inputs import (
     standing_closes,
 )
 from pipelines.finance.mapping import mapping_of
+from pipelines.finance.own_copy import read_own_rows
 from pipelines.finance.reconcile.close_copy import (
     JOURNAL,
     MAPPING,
@@ -94,7 +95,9 @@ def freeze_month(session: Stores, month: date, signing: Signing) -> str:
                 return sentence
             _require_allowed(session, close, version, db)
             still_open = _still_open(db, month)
-            folder = _copy(session, close, db, mapping)
+            terms = mapping_of(mapping, session.home.mapping_file)
+            own = read_own_rows(session, db, close, terms)
+            folder = _copy(session, close, db, mapping, own)
         # The copy is whole before its close is recorded. After a kill in between, the same command
         # finds the copy.
         _record(session, close)
@@ -205,7 +208,13 @@ def _closed_before(session: Stores, close: Close, db: duckdb.DuckDBPyConnection)
     return ""
 
 
-def _copy(session: Stores, close: Close, db: duckdb.DuckDBPyConnection, mapping: bytes) -> Path:
+def _copy(
+    session: Stores,
+    close: Close,
+    db: duckdb.DuckDBPyConnection,
+    mapping: bytes,
+    own: OwnRows | None,
+) -> Path:
     """Write the copy of a month, or take the one that a killed command wrote; return its folder.
 
     A folder of a close that is not known is kept: the metadata database may be older than it.
@@ -225,6 +234,7 @@ def _copy(session: Stores, close: Close, db: duckdb.DuckDBPyConnection, mapping:
         erased=erased,
         page=page,
         journal=journal,
+        own=own,
         readers=session.settings.readers,
         preparers=(os.getuid(), login_id()),
     )

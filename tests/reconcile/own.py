@@ -61,6 +61,7 @@ def write(stores: Stores, name: str, lines: list[str]) -> Path:
 
 def publish_own(stores: Stores) -> None:
     """Publish eight bills of eight records of usage, a void one, and compare own books."""
+    stores.configure()
     write(stores, "ledger/2026-09.csv", [HEAD, *SEPTEMBER])
     write(stores, "ledger/2026-10.csv", [HEAD, *OCTOBER])
     write(stores, "meter.csv", METERED)

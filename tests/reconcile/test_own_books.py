@@ -1,7 +1,10 @@
 """Own books beside bills and usage: each difference once, to the cent, and nothing in silence."""
 
+import hashlib
+import json
 import sqlite3
 from collections.abc import Callable
+from datetime import date
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -15,10 +18,14 @@ from pipelines.core.files import write_durably
 from pipelines.finance import own_check
 from pipelines.finance.books import make_books, why_outdated
 from pipelines.finance.breaks import BreakFilter, list_breaks, totals
+from pipelines.finance.close import close_month
+from pipelines.finance.closing.holding import copies_with
+from pipelines.finance.closing.verify import find_problems
 from pipelines.finance.mapping import parse_mapping, read_mapping
 from pipelines.finance.own_books import sums_of_breaks
 from pipelines.finance.proposals import accept
 from pipelines.finance.report import read_figures_of_books
+from pipelines.finance.reports.render import render_page
 from pipelines.finance.reports.verdicts import judge
 from pipelines.finance.trace_figure import trace_break
 from tests.reconcile.books import MAPPING, decide
@@ -37,6 +44,7 @@ SELECT source, rows, not_understood, matched, evaluated, reason FROM reconciliat
 ORDER BY ALL
 """
 FIVE = Decimal("5.00")
+SEPTEMBER_FIRST = date(2026, 9, 1)
 ZERO = Decimal("0.00")
 LEDGER_BREAKS = [
     ("missing in own books", "b7", "EUR", FIVE, ZERO, FIVE),
@@ -395,3 +403,71 @@ def write_mapping(folder: Path, text: str) -> Path:
     file = folder / "mapping.toml"
     file.write_text(text)
     return file
+
+
+def closed_copy(stores: Stores) -> Path:
+    close_month(stores, SEPTEMBER_FIRST, "ann", "bob")
+    return stores.home.closes / "2026-09" / "001"
+
+
+@pytest.mark.long
+def test_the_copy_of_a_month_has_its_own_rows(own: Stores) -> None:
+    copy = closed_copy(own)
+    assert list(find_problems(copy, "")) == []
+    with duckdb.connect() as db:
+        rows = db.sql(
+            f"SELECT source, count(*) FROM '{copy}/own.parquet' GROUP BY ALL ORDER BY ALL"
+        )
+        assert rows.fetchall() == [("ledger", 11), ("meter", 2)]
+    manifest = json.loads((copy / "manifest.json").read_bytes())
+    digest = hashlib.sha256((own.home.root / "meter.csv").read_bytes()).hexdigest()
+    assert manifest["own_books"]["meter sha256"] == digest
+    assert manifest["own_books"]["ledger evaluated"] is True
+    # What was signed is traced in the copy, also after the file is gone.
+    (break_id,) = own.rows("SELECT break_id FROM reconciliation.breaks WHERE subject = 'b2'")[0]
+    traced = trace_break(own, break_id, close="2026-09")
+    assert ("own", "b2", 3) in {(row["part"], row["id"], row["row"]) for row in traced["rows"]}
+    assert [row["copy"] for row in copies_with(own, "unknown")] == ["2026-09/001"]
+
+
+@pytest.mark.long
+def test_a_changed_own_row_of_a_copy_is_found(own: Stores) -> None:
+    copy = closed_copy(own)
+    file = copy / "own.parquet"
+    file.chmod(0o600)
+    with duckdb.connect() as db:
+        db.execute(f"CREATE TABLE rows AS FROM '{file}'")
+        db.execute("UPDATE rows SET amount = amount + 1 WHERE id = 'b1'")
+        db.execute(f"COPY rows TO '{file}' (FORMAT parquet)")
+    problems = list(find_problems(copy, ""))
+    assert any("own.parquet" in problem for problem in problems)
+    assert any(problem.startswith("own sum of ('ledger'") for problem in problems)
+
+
+@pytest.mark.long
+def test_a_month_is_not_closed_with_other_own_rows_than_the_books_have(own: Stores) -> None:
+    write(own, "meter.csv", [*METERED, "first,2026-09-12,0.25,EUR"])
+    with pytest.raises(ConfigurationError, match="own books meter: they changed since"):
+        closed_copy(own)
+    assert not own.home.closes.exists()
+
+
+@pytest.mark.long
+def test_the_report_shows_own_books_only_where_there_are_some(own: Stores) -> None:
+    figures = read_figures_of_books(own, with_details=True)
+    page = render_page(figures)
+    assert "<h2>Own books</h2>" in page
+    assert "ledger: ledger/*.csv, beside billing" in page
+    assert "11 open breaks" not in page
+    assert "10 open breaks" in page
+    assert "partner-sync breaks --rule own_ledger" in page
+    (listing,) = [each for each in figures.details if each.listing.name == "own-breaks"]
+    assert listing.rows == len(LEDGER_BREAKS)
+    assert all(each.rows == 0 for each in figures.details if each.listing.name == "breaks")
+    lost_file(own)
+    page = render_page(read_figures_of_books(remade(own)))
+    assert "Not compared</span> no file is there as ledger/*.csv says" in page
+    write_durably(own.home.mapping_file, MAPPING.encode())
+    figures = read_figures_of_books(remade(own), with_details=True)
+    assert "Own books" not in render_page(figures)
+    assert figures.tables["own_sources"] == []

@@ -1,24 +1,21 @@
 """Verify the copy of a closed month beside this file: python3 verify.py [--manifest SHA256].
 
-Needs Python 3.10 and duckdb (pip install duckdb). Verifies manifest.json by --manifest (without it,
-one that was rewritten with the files verifies itself), each file by its SHA-256, each figure by the
-rows (FIGURES, SUMS), opening balances by previous.json. Prints "intact", or each problem (exit 1).
+Needs Python 3.10 and duckdb. Verifies manifest.json by --manifest (else a rewritten one verifies
+itself), files by SHA-256, figures by rows, opening balances. Prints problems, then exits with 1.
 """
 
 import argparse
 import hashlib
 import json
 import sys
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, abc
 from decimal import Decimal
 from pathlib import Path
 
 import duckdb
 
 PREPARE = "CREATE SCHEMA copied; CREATE MACRO part(x, c) AS coalesce(sum(x) FILTER (c), 0)"
-# Unbilled usage of each partner. `unposted` is what changed in earlier months and is no correction:
-# these months are open, or were closed again.
+# Unbilled usage of partners. `unposted`: changes of earlier months that are open, or closed again.
 UNION = "UNION ALL BY NAME SELECT connection, partner, currency"
 BALANCES = f"""
 SELECT connection, partner, currency, part(o, true) AS opening, part(n, true) AS unposted,
@@ -30,14 +27,14 @@ FROM (SELECT connection, partner, currency, opening AS o, unposted AS n FROM cop
     {UNION}, if(side = 'usage', difference, -difference) AS c FROM copied.corrections
     {UNION}, 1 AS r, amount AS u FROM copied.used {UNION}, apart, amount AS b FROM copied.billed
     {UNION}, 1 AS k FROM copied.breaks WHERE state <> 'resolved' AND uncertain IS NULL
-) GROUP BY ALL"""
+        AND rule NOT LIKE 'own%') GROUP BY ALL"""
 ROLLFORWARD = f"SELECT * EXCLUDE (used_rows, not_counted, open_breaks) FROM ({BALANCES})"
-SUMS = {"fees": "amount",  # of each table, by currency
-    "used": "amount", "billed": "amount", "opening": "opening, unposted", "break_rows": "amount",
+SUMS = dict.fromkeys(("used", "billed", "fees", "own", "entries", "break_rows"), "amount") | {
     "summary": "used_amount, billed_amount, credited_amount, not_counted_amount, difference",
-    "breaks": "difference, open_difference", "corrections": "difference", "decisions": "difference",
     "rollforward": "opening, unposted, corrections, used, billed, credited, closing",
-    "matches": "used_amount, billed_amount, credited_amount, difference", "entries": "amount",
+    "matches": "used_amount, billed_amount, credited_amount, difference", "decisions": "difference",
+    "opening": "opening, unposted", "breaks": "difference, open_difference",
+    "own_totals": "own_amount, service_amount, difference", "corrections": "difference",
 }  # fmt: skip
 # Figures as they are stored, and as they follow from rows: three names, then amounts and numbers.
 # Of a journal, the copy has no rows of earlier months, nor of the copy that it cancels.
@@ -52,6 +49,8 @@ FIGURES = {
         """SELECT break_id, rule, currency, count(*), part(amount, side = 'usage') AS used,
         part(amount, side = 'billing') AS billed, if(rule = 'disappeared', 0, billed + if(rule LIKE
         'own%', used - part(amount, side = 'own'), -used)) FROM break_rows GROUP BY 1, 2, 3"""),
+    "own sum": ("FROM own_totals SELECT source, month, currency, own_rows, own_amount", """FROM own
+        SELECT source, month, currency, count(*), sum(amount) WHERE unread IS NULL GROUP BY ALL"""),
     "journal line": ("FROM journal", """FROM entries SELECT * EXCLUDE (month, minor_unit, amount,
         left_out) WHERE debit IS NOT NULL OR credit IS NOT NULL"""),
     "journal source": ("""FROM entries SELECT kind, source, currency, amount WHERE source <> close
@@ -80,7 +79,7 @@ def read_sums(db: duckdb.DuckDBPyConnection, folder: Path) -> dict[str, list[dic
     return sums
 
 
-def find_problems(folder: Path, signed: str) -> Iterator[str]:
+def find_problems(folder: Path, signed: str) -> abc.Iterator[str]:
     """Yield what is wrong with the copy in a folder, whose manifest should have a SHA-256."""
     found = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in folder.iterdir()}
     if signed not in {"", found["manifest.json"]}:
@@ -93,11 +92,12 @@ def find_problems(folder: Path, signed: str) -> Iterator[str]:
         sums = read_sums(db, folder)
         if sums != manifest["sums"]:
             yield "manifest.json has other numbers of rows, or other sums, than the tables"
-        if "entries" in sums:
+        has = {"journal": "entries" in sums, "own": "own" in sums}
+        if has["journal"]:
             names = dict.fromkeys(db.sql(FIGURES["journal line"][1]).columns, "VARCHAR")
             db.read_csv(str(folder / "journal.csv"), columns=names, header=True, na_values="",
                 auto_detect=False, allow_quoted_nulls=False).create_view("journal")  # fmt: skip
-        for name in (name for name in FIGURES if "entries" in sums or "journal" not in name):
+        for name in (name for name in FIGURES if has.get(name.split()[0], True)):
             stored, follows = (Counter(db.execute(query).fetchall()) for query in FIGURES[name])
             wrong = [row for row in (stored - follows) + (follows - stored) if any(row[3:])]
             yield from (f"{name} of {row[:3]} does not follow from the rows" for row in wrong)

@@ -34,7 +34,7 @@ from pipelines.finance.reconcile.close_copy import (
 )
 from pipelines.finance.reconcile.views import create_row_views, hide_names
 from pipelines.metadata.tables import Close
-from pipelines.warehouse.duckdb_file import SETTINGS
+from pipelines.warehouse.duckdb_file import SETTINGS, Row
 from pipelines.warehouse.memory_limit import is_memory_refused
 
 SIGNED_FILE: Final = 0o400
@@ -142,6 +142,23 @@ ORDER BY lists.connection
 
 
 @dataclass(frozen=True)
+class OwnRows:
+    """Own books of a copy: what the books say of each source, and queries of rows of a month."""
+
+    sources: list[Row]
+    queries: list[str]
+
+    def stated(self) -> dict[str, Any]:
+        """Return what the manifest says of sources: `ledger sha256`, `ledger rows`, and so on."""
+        said = {}
+        for row in self.sources:
+            for name, value in row.items():
+                if name != "source":
+                    said[f"{row['source']} {name}"] = value
+        return said
+
+
+@dataclass(frozen=True)
 class Basis:
     """What a copy rests on besides the open books.
 
@@ -149,6 +166,7 @@ class Basis:
     closed; None without one that has balances. `erased` are digests of identifiers. `page` is the
     report as it is now, without names. `journal` is None without accounts. `readers` is the group
     that may read the copy, `preparers` the user who runs the command, and who logged in as another.
+    `own` is None without own books.
     """
 
     mapping: bytes
@@ -158,6 +176,7 @@ class Basis:
     journal: JournalBasis | None
     readers: str | None
     preparers: tuple[int, int | None]
+    own: OwnRows | None = None
 
 
 def write_copy(
@@ -209,6 +228,11 @@ def _write_files(db: duckdb.DuckDBPyConnection, close: Close, folder: Path, basi
     bound: dict[str, Any] = {"month": close.month}
     for table, query in TABLES.items():
         _write_table(db, query, folder / f"{table}.parquet", bound)
+    if basis.own is not None and basis.own.queries:
+        rows = " UNION ALL BY NAME ".join(basis.own.queries)
+        _write_table(db, rows, folder / "own.parquet", bound)
+        totals = OF_MONTH.format(table="reconciliation.own_totals")
+        _write_table(db, totals, folder / "own_totals.parquet", bound)
     _write_matches(db, folder, bound)
     previous = _write_previous(db, folder, basis, bound)
     if basis.journal is not None:
@@ -227,6 +251,8 @@ def _write_files(db: duckdb.DuckDBPyConnection, close: Close, folder: Path, basi
         "scans": dict(db.execute(scans).fetchall()),
         "previous": previous,
     }
+    if basis.own is not None:
+        signed["own_books"] = basis.own.stated()
     write_working_paper(
         db, folder / f"{signed['month']}.xlsx", {**signed, "sha256": _digests(folder)}
     )

@@ -144,6 +144,29 @@ LISTINGS: Final = (
         parent="breaks",
     ),
     Listing(
+        "own-breaks",
+        "Breaks with own books",
+        (
+            Column("break_id", "Break"),
+            Column("severity", "Severity", "severity"),
+            Column("source", "Own books"),
+            PARTNER,
+            CONNECTION,
+            MONTH,
+            Column("cause", "Cause"),
+            Column("subject", "Record"),
+            Column("service", "Service", "amount"),
+            Column("own", "Own books", "amount"),
+            Column("difference", "Difference", "change"),
+            Column("age", "Age, days", "days"),
+            Column("owner", "Assigned to"),
+            Column("uncertain", "Uncertain because"),
+        ),
+        "partner-sync breaks",
+        "Difference: what the service has minus what own books have. It is no part of billed minus "
+        "used.",
+    ),
+    Listing(
         "resolved",
         "Resolved breaks",
         (

@@ -29,7 +29,8 @@ QUERIES: Final = (
     "last_close", "changed_closes", "newest_usage", "covered", "news", "open_by_rule",
     "unseen_values", "unknown_currencies", "read_otherwise", "signed_months",
     "changed_months", "flux",
-    "receivables", "overdue", "materiality", "small_breaks", "close_remarks",
+    "receivables", "overdue", "materiality", "small_breaks", "close_remarks", "own_sources",
+    "own_totals",
 )  # fmt: skip
 """Each becomes a temporary table. A query reads those that `needs` in its first lines names."""
 # Of each partner's month, what the books before had.
@@ -87,7 +88,10 @@ def read_figures(
     tables: dict[str, list[Row]] = {name: [] for name in QUERIES}
     with suppress(duckdb.CatalogException):  # nothing is evaluated
         create_break_order(db)
+    has_own = any(rule.startswith(RULE) for rule in rules)
     for name in in_order(WITHOUT_AMOUNTS if problem else queries):
+        if name.startswith(RULE) and not has_own:
+            continue
         tables[name] = _evaluate(db, name)
     not_evaluated = []
     if rules:

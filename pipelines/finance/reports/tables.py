@@ -43,7 +43,8 @@ def lay_out_breaks(open_breaks: Sequence[Row], order: Sequence[str | None]) -> O
         in_a_line=open_breaks[IN_FULL:shown],
         left_out=len(left_out),
         left_out_high=sum(row["severity"] == "high" for row in left_out),
-        left_out_sums=add_up(left_out, order),
+        # What own books say is in no sum of billed minus used.
+        left_out_sums=add_up([row for row in left_out if not row["is_own"]], order),
     )
 
 

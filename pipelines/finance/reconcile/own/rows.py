@@ -16,7 +16,7 @@ from duckdb.sqltypes import DuckDBPyType
 
 from pipelines.core.parse import CLOCK, PLAIN_TIME
 from pipelines.core.text import quote_text
-from pipelines.finance.currencies import CODES, MOST_DIGITS, SPACES, code_of, minor_unit_of
+from pipelines.finance.currencies import CODES, MOST_DIGITS, SPACES, minor_unit_of
 from pipelines.finance.own_mapping import OwnSource
 from pipelines.finance.reconcile.own.sources import ROLES
 from pipelines.finance.reconcile.spelled import DIGITS, Kind, fit, read_value
@@ -64,9 +64,16 @@ SELECT
 FROM typed
 WHERE coalesce({roles}) IS NOT NULL
 """
+# Texts of ordinary letters have no odd spaces: to trim those took a sixth of the time of all.
+TRIMMED: Final = """
+CASE WHEN regexp_full_match({text}, '[!-~]([ -~]*[!-~])?') THEN {text}
+     ELSE nullif(trim({text}, '{spaces}'), '') END"""
+# DuckDB reads a decimal of 18 digits thirty times as fast as one of 38.
 NUMBER: Final = """
-CAST(if(regexp_full_match({text}, '-?(0|[1-9][0-9]{{0,{whole}}})([.][0-9]{{1,{scale}}})?'),
-    {text}, NULL) AS DECIMAL(38, {scale}))"""
+CASE WHEN regexp_full_match({text}, '-?(0|[1-9][0-9]{{0,8}})([.][0-9]{{1,9}})?')
+        THEN CAST(CAST({text} AS DECIMAL(18, 9)) AS DECIMAL(38, {scale}))
+     WHEN regexp_full_match({text}, '-?(0|[1-9][0-9]{{0,{whole}}})([.][0-9]{{1,{scale}}})?')
+        THEN CAST({text} AS DECIMAL(38, {scale})) END"""
 LOCAL_TIME: Final = rf"[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}[T ]{CLOCK}(:[0-5][0-9]([.][0-9]+)?)?"
 OTHER_TEXTS: Final = """
 SELECT DISTINCT rows.{name}_text FROM {table}_read AS rows WHERE rows.{name}_text IS NOT NULL
@@ -139,14 +146,17 @@ class OwnTable:
 
     def insert(self, texts: str, file: int) -> str:
         """Return the statement that adds texts of a file."""
-        trimmed = [f"nullif(trim(added.{role}_text, '{SPACES}'), '') AS {role}" for role in ROLES]
+        trimmed = []
+        for role in ROLES:
+            value = TRIMMED.format(text=f"added.{role}_text", spaces=SPACES)
+            trimmed.append(f"{value} AS {role}")
         return INSERT.format(
             table=self.name,
             texts=texts,
             file=file,
             trimmed=", ".join(trimmed),
             roles=", ".join(f"typed.{role}" for role in ROLES),
-            currency=code_of("typed.currency"),
+            currency="upper(typed.currency)",
             amount_value=_number("trimmed.amount", self.read.amount),
             quantity_value=_number("trimmed.quantity", self.read.quantity),
             local_time=quote_text(LOCAL_TIME),

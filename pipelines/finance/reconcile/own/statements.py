@@ -224,6 +224,17 @@ SELECT
     if(found.side = 'own', ($files::VARCHAR[])[found.file + 1], NULL)
 FROM own_found AS found
 """
+# Rows of a month. Those without one are in the month of the record that they belong to. What they
+# say that is not understood may be any text, also a name.
+OF_MONTH: Final = """
+SELECT
+    {source} AS source, {connection} AS connection, {files}[own.file + 1] AS file, own.row, own.id,
+    own.partner, own.month, own.currency, own.amount, own.quantity, own.unread
+FROM {table} AS own
+WHERE own.month = $month OR (own.month IS NULL AND own.key IN (
+    SELECT service.key FROM temp.{service} AS service WHERE service.month = $month
+))
+"""
 INSERT_TOTALS: Final = """
 INSERT INTO reconciliation.own_totals
 SELECT

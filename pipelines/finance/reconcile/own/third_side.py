@@ -6,6 +6,7 @@ Here: one source from its texts to its breaks and totals, and why it has none. N
 
 from collections.abc import Collection
 from datetime import datetime
+from functools import cached_property
 from typing import Any, Final
 
 import duckdb
@@ -186,6 +187,10 @@ class ThirdSide:
             row["file"] = self._names()[row["file"]]
         return rows
 
+    @cached_property
+    def _first_unread(self) -> list[Row]:
+        return self.unread(1)
+
     def totals(self) -> list[Row]:
         """Return the totals of the rows that are understood, by month and currency."""
         if self.sha256 is None:
@@ -194,7 +199,7 @@ class ThirdSide:
 
     def doubt(self) -> str:
         """Return why its breaks are uncertain, although it was compared; empty: they are not."""
-        for row in self.unread(1):
+        for row in self._first_unread:
             sent = "nothing" if row["sent"] is None else f"`{printable(row['sent'], 40)}`"
             return (
                 f"{counted(row['rows'], 'row')} not understood, such as row {row['row']} of "
@@ -202,9 +207,19 @@ class ThirdSide:
             )
         return ""
 
+    def rows_of_month(self) -> str:
+        """Return the query of the rows of a month (`$month`), for its copy."""
+        return sql.OF_MONTH.format(
+            table=self._table.name,
+            service=self._service,
+            source=quote_text(self.name),
+            connection=quote_text(self.source.connection),
+            files=f"[{', '.join(map(quote_text, self._names()))}]",
+        )
+
     def note(self, inputs: OwnInputs) -> None:
         """Write what is known of the source to open books."""
-        not_understood = sum(row["rows"] for row in self.unread(1))
+        not_understood = sum(row["rows"] for row in self._first_unread)
         about = (
             self.name,
             self.source.connection,

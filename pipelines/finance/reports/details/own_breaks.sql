@@ -1,0 +1,14 @@
+-- Breaks with own books that nobody has resolved. The first one comes first.
+SELECT
+    breaks.break_id, breaks.severity, sources.source, breaks.connection,
+    coalesce(breaks.partner_name, breaks.partner, 'no partner') AS partner,
+    breaks.partner AS partner_id, strftime(breaks.month, '%Y-%m') AS month, breaks.currency,
+    breaks.cause, breaks.subject,
+    exact(coalesce(breaks.used_amount, breaks.billed_amount)) AS service,
+    exact(breaks.own_amount) AS own, exact(breaks.difference) AS difference,
+    breaks.age_days AS age, breaks.owner, coalesce(breaks.uncertain, breaks.doubt) AS uncertain
+FROM reconciliation.breaks AS breaks
+JOIN reconciliation.own_sources AS sources ON breaks.rule = concat('own_', sources.source)
+JOIN break_order AS places USING (break_id)
+WHERE breaks.state <> 'resolved'
+ORDER BY breaks.uncertain IS NOT NULL, places.place

@@ -1,0 +1,25 @@
+-- Totals of own books beside those of the service: at most 24 of each source, those with a difference
+-- first, then the newest. `total` counts all.
+-- needs: open_breaks
+WITH open AS (
+    SELECT breaks.rule, breaks.month, breaks.currency, count(*) AS breaks
+    FROM open_breaks AS breaks
+    WHERE breaks.is_own
+    GROUP BY breaks.rule, breaks.month, breaks.currency
+), ranked AS (
+    SELECT
+        totals.*, coalesce(open.breaks, 0) AS open_breaks,
+        count(*) OVER (PARTITION BY totals.source) AS total,
+        row_number() OVER (
+            PARTITION BY totals.source
+            ORDER BY totals.difference <> 0 DESC, totals.month DESC NULLS LAST, totals.currency
+        ) AS place
+    FROM reconciliation.own_totals AS totals
+    LEFT JOIN open ON open.rule = concat('own_', totals.source)
+        AND open.month IS NOT DISTINCT FROM totals.month
+        AND open.currency IS NOT DISTINCT FROM totals.currency
+)
+SELECT ranked.* EXCLUDE (place)
+FROM ranked
+WHERE ranked.place <= 24
+ORDER BY ranked.source, ranked.month DESC NULLS LAST, ranked.currency
