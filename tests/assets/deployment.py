@@ -30,7 +30,7 @@ mutation ($params: LaunchBackfillParams!) { launchPartitionBackfill(backfillPara
 """
 RUN = """
 mutation ($params: ExecutionParams!) { launchPipelineExecution(executionParams: $params) {
-  ... on LaunchRunSuccess { run { runId } } } }
+  ... on LaunchRunSuccess { run { runId } } ... on Error { message } } }
 """
 TERMINATE = "mutation ($id: String!) { terminateRun(runId: $id) { __typename } }"
 LOGS = """
@@ -100,7 +100,9 @@ class Deployment(Site):
         tags = [{"key": f"dagster/partition{name}", "value": names[name]} for name in names]
         selector = {**JOB, "assetSelection": self._selection(*streams)}
         params = {"mode": "default", "selector": selector, "executionMetadata": {"tags": tags}}
-        return str(self.ask(RUN, params=params)["run"]["runId"])
+        answer = self.ask(RUN, params=params)
+        assert "run" in answer, answer["message"]
+        return str(answer["run"]["runId"])
 
     def runs(self, job: str | None = None) -> Sequence[dg.DagsterRun]:
         """Return the runs, of one job of this home where it is given."""

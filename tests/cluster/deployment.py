@@ -120,10 +120,10 @@ class Rehearsal:
         with psycopg.connect(self.cluster.postgresql.url, autocommit=True) as connection:
             return connection.execute(sql.encode(), values).fetchall()
 
-    def runs(self, since: datetime) -> list[tuple[Any, ...]]:
-        """Return the reading of each account that began since then, of all homes."""
+    def runs(self, since: datetime, homes: Sequence[str] = HOMES) -> list[tuple[Any, ...]]:
+        """Return the reading of each account of some homes that began since then."""
         found = list[tuple[Any, ...]]()
-        for home in HOMES:
+        for home in homes:
             with suppress(psycopg.errors.UndefinedTable):  # the first process makes the tables
                 found += self.query(RUNS.format(home=home), since)
         return found
@@ -140,10 +140,18 @@ class Rehearsal:
         runs = self.instance.get_runs()
         return all(run.is_finished and not run.is_complete_and_waiting_to_retry for run in runs)
 
-    def published_since(self, since: datetime) -> bool:
-        """Return whether every home has published after a moment."""
-        times = [self.pointer(home).get("warehouse.duckdb", {}).get("since") for home in HOMES]
-        return all(time and datetime.fromisoformat(time) > since for time in times)
+    def has_published(self, since: datetime) -> bool:
+        """Return whether every home has published all that was read since a moment."""
+        return all(self._has_published(home, since) for home in HOMES)
+
+    def _has_published(self, home: str, since: datetime) -> bool:
+        ended = [run[2] for run in self.runs(since, [home])]
+        if not ended or None in ended:
+            return False
+        job = Names.of_folder(home).of("publish")
+        of_job = dg.RunsFilter(job_name=job, statuses=[dg.DagsterRunStatus.SUCCESS])
+        started = [record.start_time for record in self.instance.get_run_records(of_job)]
+        return any(each and each > max(ended).timestamp() for each in started)
 
     def pointer(self, home: str) -> dict[str, Any]:
         found = self.cluster.bucket.bucket(home).read("published.json")

@@ -21,7 +21,7 @@ import pytest
 from pipelines.app.session import open_session
 from pipelines.config.home import Home
 from pipelines.metadata.tables import Scan
-from tests.assets.deployment import TERMINATE, answers, free_port
+from tests.assets.deployment import TERMINATE, Deployment, answers, free_port
 from tests.assets.homes import key
 from tests.cluster.deployment import (
     ACCOUNTS,
@@ -146,7 +146,7 @@ def quiet_night(rehearsal: Rehearsal, figures: Figures) -> None:
     assert len(runs) == NUMBER
     machines = {owner.partition(":")[0] for *_others, owner in runs}
     assert machines == set(WORKERS)
-    until(lambda: rehearsal.published_since(began) and rehearsal.is_idle(), "all is published")
+    until(lambda: rehearsal.has_published(began) and rehearsal.is_idle(), "all is published")
     last = max(ended for _name, _started, ended, *_others in runs)
     first = min(started for _name, started, *_others in runs)
     floors = {name: (sent - RATE) / RATE for name, _started, _ended, sent, *_others in runs}
@@ -196,7 +196,7 @@ def faults_until_published(rehearsal: Rehearsal, began: datetime, figures: Figur
     read = datetime.now(UTC)
     until(lambda: bool(killed), "a worker is killed while it publishes", 300)
     figures.note("killed while it published", killed[0])
-    until(lambda: rehearsal.published_since(read) and rehearsal.is_idle(), "all is published", 900)
+    until(lambda: rehearsal.has_published(began) and rehearsal.is_idle(), "all is published", 900)
     figures.note("from the launch until all is read", seconds(read - began))
     figures.note("from the launch until all is published", seconds(datetime.now(UTC) - began))
 
@@ -236,13 +236,22 @@ def check_requests(rehearsal: Rehearsal, figures: Figures) -> None:
 def stop_from_ui(rehearsal: Rehearsal, figures: Figures) -> None:
     began = datetime.now(UTC)
     deployment = rehearsal.deployment("south")
-    run = deployment.run(key("south-0"))
+    run = launched(deployment, key("south-0"), figures)
     until(lambda: bool(rehearsal.reading(began)), "the account is read")
     asked = datetime.now(UTC)
     deployment.ask(TERMINATE, id=run)
     assert deployment.ended(run) == "CANCELED"
     figures.note("terminated from the UI, ended after", seconds(datetime.now(UTC) - asked))
     assert [outcome for *_others, outcome, _owner in rehearsal.runs(began)] == ["interrupted"]
+
+
+def launched(deployment: Deployment, partition: str, figures: Figures) -> str:
+    """Launch a run as a person does, who tries again if the UI shows an error; return its id."""
+    try:
+        return deployment.run(partition)
+    except AssertionError as error:
+        figures.note("the UI, once after PostgreSQL was away", str(error).splitlines()[0][:80])
+    return deployment.run(partition)
 
 
 def stale_builder(rehearsal: Rehearsal, figures: Figures) -> None:
