@@ -86,7 +86,8 @@ DAMAGES += [forbid] if os.geteuid() else []  # root may read everything
 
 def marked(*values: Damage | Find) -> Any:
     """Return a case: one kind of damage runs in `make test-all`, the others in `make test-slow`."""
-    mark = pytest.mark.long if cut in values else pytest.mark.slow
+    is_slow = cut not in values or copied_rows in values  # of a copy: the manifest is enough
+    mark = pytest.mark.slow if is_slow else pytest.mark.long
     return pytest.param(*values, marks=mark, id="-".join(each.__name__ for each in values))
 
 
