@@ -38,6 +38,15 @@ BACKOFF: "Final[BackoffConfig]" = {
     "base": 2,
 }
 NO_BUCKET: Final = "NoSuchBucket"
+REMEDY: Final = (
+    "Check the bucket, its credentials and the network. Then run the same command again; "
+    "`partner-sync sync` resumes."
+)
+# Of causes that are not of the bucket.
+REMEDIES: Final = {
+    "RequestTimeTooSkewed": "Correct the clock of this machine. Then run the same command again; "
+    "`partner-sync sync` resumes."
+}
 # What the library prints of an error is for its developers. These are its cause, the gravest last.
 CAUSES: Final = (
     re.compile(r"status code: (\d+[\w ]*)"),
@@ -152,11 +161,11 @@ class Bucket:
             # No object is an answer; no bucket is none.
             if isinstance(error, FileNotFoundError) and NO_BUCKET not in str(error):
                 raise
+            cause = _cause(error)
             raise StorageFailed(
-                f"The bucket {self.url} cannot be used ({name}): {_cause(error)}. What is stored "
+                f"The bucket {self.url} cannot be used ({name}): {cause}. What is stored "
                 "already is kept; analysts still see the published version.",
-                "Check the bucket, its credentials and the network. Then run the same command "
-                "again; `partner-sync sync` resumes.",
+                REMEDIES.get(cause, REMEDY),
             ) from None
 
 

@@ -337,6 +337,7 @@ def wrong_clock(rehearsal: Rehearsal, folder: Path, figures: Figures) -> None:
     hour = {**preload, "CLOCK_OFFSET": "-3600"}
     refused = rehearsal.command("worker-b", "east", "versions", "build", code=1, **hour)
     assert "RequestTimeTooSkewed" in refused
+    assert "Correct the clock of this machine." in refused
     figures.note("a clock 1 hour wrong", "the bucket refuses it: RequestTimeTooSkewed")
 
 
