@@ -21,7 +21,7 @@ import pytest
 from pipelines.app.session import open_session
 from pipelines.config.home import Home
 from pipelines.metadata.tables import Scan
-from tests.assets.deployment import TERMINATE, Deployment, answers, free_port
+from tests.assets.deployment import TERMINATE, answers, free_port
 from tests.assets.homes import key
 from tests.cluster.deployment import (
     ACCOUNTS,
@@ -109,7 +109,7 @@ def rehearsal(
         for worker in WORKERS:
             cluster.start_worker(worker, 2)
         cluster.start_daemon()
-        workspace = ("-w", "dagster_workspace.yaml")
+        workspace = ("-w", "dagster_workspace.yaml", "--db-pool-recycle", "20")
         address = ("-h", "127.0.0.1", "-p", str(port))
         cluster.start("webserver", "dagster-webserver", *address, *workspace)
         yield Rehearsal(cluster, service, instance, port)
@@ -236,22 +236,13 @@ def check_requests(rehearsal: Rehearsal, figures: Figures) -> None:
 def stop_from_ui(rehearsal: Rehearsal, figures: Figures) -> None:
     began = datetime.now(UTC)
     deployment = rehearsal.deployment("south")
-    run = launched(deployment, key("south-0"), figures)
+    run = deployment.run(key("south-0"))
     until(lambda: bool(rehearsal.reading(began)), "the account is read")
     asked = datetime.now(UTC)
     deployment.ask(TERMINATE, id=run)
     assert deployment.ended(run) == "CANCELED"
     figures.note("terminated from the UI, ended after", seconds(datetime.now(UTC) - asked))
     assert [outcome for *_others, outcome, _owner in rehearsal.runs(began)] == ["interrupted"]
-
-
-def launched(deployment: Deployment, partition: str, figures: Figures) -> str:
-    """Launch a run as a person does, who tries again if the UI shows an error; return its id."""
-    try:
-        return deployment.run(partition)
-    except AssertionError as error:
-        figures.note("the UI, once after PostgreSQL was away", str(error).splitlines()[0][:80])
-    return deployment.run(partition)
 
 
 def stale_builder(rehearsal: Rehearsal, figures: Figures) -> None:
