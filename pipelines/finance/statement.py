@@ -15,10 +15,10 @@ from pipelines.finance.reconcile.close_copy import digest_of
 from pipelines.finance.statements.figures import Statement
 from pipelines.finance.statements.issues import (
     Issue,
+    IssuesOfMonth,
     all_issues,
     delete_with,
     has_page,
-    newest_issue,
     write_issue,
     write_list,
 )
@@ -56,9 +56,12 @@ def write_statements(
     rows = []
     # `erase` holds the same lock: no statement is written while records are erased.
     with hold_lock(session.metadata.locks, "export"):
+        written = IssuesOfMonth(session, month)
         for statement in read_statements(session, month, partner):
             stop.raise_if_requested()
-            issue, is_new = _write(session, statement, browser, left_out)
+            issue = _issue(session, statement, written)
+            is_new = not issue.sha256
+            _write(session, statement, issue, (browser, left_out))
             rows.append(_row(session, issue) | {"is_new": is_new})
         write_list(session)
     return rows
@@ -105,38 +108,17 @@ def _row(session: Stores, issue: Issue) -> Row:
     }
 
 
-def _write(
-    session: Stores, statement: Statement, browser: str, left_out: str
-) -> tuple[Issue, bool]:
-    """Write a statement, or nothing if it was written already; return it, and if it is new."""
-    page = render_statement(statement)
-    contents = {}
-    issue = newest_issue(session, statement)
-    is_new = issue is None or not has_page(issue, page.encode())
-    if issue is None or is_new:
-        issue = _next(session, statement, issue)
-        contents = {"html": page.encode(), "xlsx": write_workbook(statement)}
-    if browser and not any(name.endswith(".pdf") for name in issue.sha256):
-        left_out = ""
-        try:
-            contents["pdf"] = print_page(browser, page)
-        except NoPdf as error:
-            left_out = str(error)
-    elif not contents:
-        left_out = issue.left_out
-    if contents:
-        issue.left_out = left_out
-        write_issue(session, issue, contents)
-    return issue, is_new
-
-
-def _next(session: Stores, statement: Statement, last: Issue | None) -> Issue:
+def _issue(session: Stores, statement: Statement, written: IssuesOfMonth) -> Issue:
+    """Return the last statement of a partner if it says the same, else a new one without files."""
+    last = written.last(statement)
+    if last is not None and has_page(last, render_statement(statement).encode()):
+        return last
     return Issue(
         month=f"{statement.month:%Y-%m}",
         connection=statement.connection,
         partner=statement.partner,
         name=statement.name,
-        number=last.number + 1 if last else 1,
+        number=written.next_number(statement),
         source=statement.source.name,
         version=statement.source.version,
         as_of=statement.source.as_of,
@@ -145,3 +127,24 @@ def _next(session: Stores, statement: Statement, last: Issue | None) -> Issue:
         sha256={},
         provisional=list(statement.provisional),
     )
+
+
+def _write(session: Stores, statement: Statement, issue: Issue, printer: tuple[str, str]) -> None:
+    """Write what a statement lacks: all files of a new one, or a PDF that was left out.
+
+    `printer`: the browser; if it is empty, why there is none.
+    """
+    browser, left_out = printer
+    page = render_statement(statement)
+    contents = {}
+    if not issue.sha256:
+        contents = {"html": page.encode(), "xlsx": write_workbook(statement)}
+        issue.left_out = left_out
+    if browser and not any(name.endswith(".pdf") for name in issue.sha256):
+        try:
+            contents["pdf"] = print_page(browser, page)
+            issue.left_out = ""
+        except NoPdf as error:
+            issue.left_out = str(error)
+    if contents:
+        write_issue(session, issue, contents)

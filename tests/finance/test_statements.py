@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.core.errors import ConfigurationError
+from pipelines.core.errors import ArchiveDamaged, ConfigurationError
 from pipelines.finance.books import make_books
 from pipelines.finance.close import close_month, reopen_month
 from pipelines.finance.reconcile.statements import RULES
@@ -154,8 +154,11 @@ def test_what_was_written_stays_and_other_figures_are_another_statement(books: S
         ["002.xlsx"],
         ["001.html"],
     ]
-    next((books.home.statements / "2026-09").glob("*-001.json")).write_text("{")
+    for file in (books.home.statements / "2026-09").glob("*.json"):
+        file.write_text("{")
     assert "cannot be read" in list_statements(books)[-1]["problem"]
+    # Nothing of what was written is replaced, whatever can be read of it.
+    assert written(books, partner=FIRST)[FIRST]["number"] == 3
 
 
 @pytest.mark.long
@@ -183,6 +186,16 @@ def test_a_closed_month_has_the_figures_that_were_signed(books: Stores) -> None:
     corrected = text_of(page_of(written(books, OCTOBER)[FIRST]))
     assert "Corrections of earlier months" in corrected
     assert "Usage u1 Sep 2026 EUR 10.25 99.00 +88.75" in corrected
+    file = books.home.closes / "2026-09" / "001" / "summary.parquet"
+    content = file.read_bytes()
+    file.chmod(0o600)
+    file.write_bytes(content[:-1])
+    with pytest.raises(ArchiveDamaged):
+        written(books)
+    make_books(books, again=True)
+    assert words.NOT_CHECKED in written(books, OCTOBER)[FIRST]["provisional"]
+    file.write_bytes(content)
+    make_books(books, again=True)
     reopen_month(books, SEPTEMBER, "ann", "wrong")
     assert written(books)[FIRST]["provisional"] == [words.OUTDATED]
 

@@ -71,13 +71,6 @@ SELECT requests.*, (
     SELECT count(*) FROM statement_lines AS lines WHERE lines.break_id = requests.break_id
 ) AS lines
 FROM statement_breaks AS requests;
-CREATE TEMP TABLE statement_corrections AS
-SELECT
-    posted.connection, posted.partner, posted.currency, posted.month, posted.side,
-    if(posted.side = 'billing', regexp_replace(posted.id, '#[^#]*$', ''), posted.id) AS record,
-    posted.amount_before, posted.amount_now, posted.difference
-FROM reconciliation.corrections AS posted
-WHERE posted.posted_to = $month AND posted.partner IS NOT NULL;
 """
 FEES: Final = """
 CREATE TEMP TABLE statement_fees AS
@@ -86,14 +79,25 @@ FROM reconciliation.without_usage AS fees
 WHERE fees.month = $month AND fees.kind IS NOT NULL
 GROUP BY ALL
 """
-# Copies of the first releases have no accepted fees by kind.
-NO_FEES: Final = """
-CREATE TEMP TABLE statement_fees AS
+# Copies of the first releases have no accepted fees by kind. Where the copy of a closed month is
+# damaged, books have no corrections: then the statement is provisional.
+NONE: Final = """
+CREATE TEMP TABLE statement_{} AS
 SELECT
     NULL::VARCHAR AS connection, NULL::VARCHAR AS partner, NULL::VARCHAR AS currency,
     NULL::VARCHAR AS kind, 0 AS amount
 WHERE false
 """
+CORRECTIONS: Final = """
+CREATE TEMP TABLE statement_corrections AS
+SELECT
+    posted.connection, posted.partner, posted.currency, posted.month, posted.side,
+    if(posted.side = 'billing', regexp_replace(posted.id, '#[^#]*$', ''), posted.id) AS record,
+    posted.amount_before, posted.amount_now, posted.difference
+FROM reconciliation.corrections AS posted
+WHERE posted.posted_to = $month AND posted.partner IS NOT NULL
+"""
+MAY_LACK: Final = {"fees": FEES, "corrections": CORRECTIONS}
 PARTNERS: Final = """
 SELECT rows.connection, rows.partner FROM statement_totals AS rows
 UNION
@@ -168,10 +172,11 @@ def prepare(db: duckdb.DuckDBPyConnection, month: date) -> list[Key]:
     for statement in db.extract_statements(PREPARE):
         names = {name: bound[name] for name in statement.named_parameters}
         db.execute(statement, names)
-    try:
-        db.execute(FEES, bound)
-    except duckdb.CatalogException:
-        db.execute(NO_FEES)
+    for table, query in MAY_LACK.items():
+        try:
+            db.execute(query, bound)
+        except duckdb.CatalogException:
+            db.execute(NONE.format(table))
     return db.execute(PARTNERS).fetchall()
 
 

@@ -11,6 +11,7 @@ import re
 import zipfile
 from collections import defaultdict
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from datetime import date, datetime
 from hashlib import sha256
 from pathlib import Path
@@ -63,13 +64,33 @@ def name_of_files(connection: str, partner: str) -> str:
     return f"{UNSAFE.sub('_', partner)[:LONGEST_NAME]}-{digest[:16]}"
 
 
-def newest_issue(stores: Stores, statement: Statement) -> Issue | None:
-    """Return the last statement that was written of a partner and month; None without one."""
-    name = name_of_files(statement.connection, statement.partner)
-    files = stores.warehouse.store.list(_folder(stores, statement.month), f"{name}-*.json")
-    if not files:
+class IssuesOfMonth:
+    """What was written of a month when this was made: the store is asked once, not by partner."""
+
+    def __init__(self, stores: Stores, month: date) -> None:
+        self._stores = stores
+        self._files = dict[tuple[str, int], Path]()
+        self._numbers = dict[str, int]()
+        for file in stores.warehouse.store.list(_folder(stores, month), "*"):
+            name, _separator, number = file.stem.rpartition("-")
+            if number.isdigit():
+                self._numbers[name] = max(int(number), self._numbers.get(name, 0))
+            if number.isdigit() and file.suffix == ".json":
+                self._files[name, int(number)] = file
+
+    def next_number(self, statement: Statement) -> int:
+        """Return the number of the next statement, of which no file is there, not even a part."""
+        return self._numbers.get(_name_of(statement), 0) + 1
+
+    def last(self, statement: Statement) -> Issue | None:
+        """Return the last statement of a partner; None without one that can be read."""
+        name = _name_of(statement)
+        file = self._files.get((name, self._numbers.get(name, 0)))
+        if file is None:
+            return None
+        with suppress(msgspec.MsgspecError, UnicodeDecodeError, OSError):  # `--list` says so
+            return read_issue(self._stores, file)
         return None
-    return read_issue(stores, max(files, key=lambda file: int(file.stem.rpartition("-")[2])))
 
 
 def read_issue(stores: Stores, file: Path) -> Issue:
@@ -136,6 +157,10 @@ def delete_with(stores: Stores, text: str) -> list[Path]:
     return gone
 
 
+def _name_of(statement: Statement) -> str:
+    return name_of_files(statement.connection, statement.partner)
+
+
 def _folder(stores: Stores, month: date) -> Path:
     return stores.home.statements / f"{month:%Y-%m}"
 
@@ -152,9 +177,11 @@ def _has(file: Path, text: str) -> bool:
     A PDF has what its page has.
     """
     contents = [file.read_bytes()]
-    if file.suffix == ".xlsx":
-        with zipfile.ZipFile(file) as members:
-            contents = [members.read(name) for name in members.namelist()]
+    # Of a workbook that is damaged, the page says the same.
+    with suppress(zipfile.BadZipFile):
+        if file.suffix == ".xlsx":
+            with zipfile.ZipFile(file) as members:
+                contents = [members.read(name) for name in members.namelist()]
     values = _spellings(text)
     return any(value.encode() in content for value in values for content in contents)
 
