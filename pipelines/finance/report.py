@@ -92,7 +92,8 @@ def write_report(session: Stores, figures: Figures) -> Path:
     store = session.warehouse.store
     file = _page_of(session, figures.version)
     with storing(file, "`partner-sync report`"):
-        store.write(file, render_page(figures).encode())
+        has_statements = bool(store.list(session.home.statements, "index.html"))
+        store.write(file, render_page(figures, has_statements=has_statements).encode())
         reports = []
         for page, kept in store.list(folder, "v*.html").items():
             name = NAME.fullmatch(page.name)

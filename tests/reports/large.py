@@ -3,7 +3,7 @@
 import random
 from typing import Any, Final
 
-from pipelines.finance.reports.listings import LISTINGS, Detail
+from pipelines.finance.reports.listings import LISTINGS, PARTS, Detail
 
 PARTNERS: Final = 5_000
 BILLS: Final = 100_000
@@ -11,6 +11,7 @@ BREAKS: Final = 1_000
 MONTHS: Final = tuple(f"2026-{month:02}" for month in range(12, 0, -1))
 CURRENCIES: Final = ("EUR", "USD", "GBP", "JPY")
 WORDS: Final = ("Acme", "Nova", "Polar", "Delta", "Atlas", "Orion", "Sigma", "Terra", "Union")
+SIDES: Final = ("used", "billed")
 KINDS: Final = ("Ltd", "GmbH", "SARL", "Inc", "S.p.A.", "Sp. z o.o.")
 
 
@@ -32,6 +33,7 @@ def large_details(seed: int = 59) -> tuple[Detail, ...]:
             made.amounts(month, number) for month in MONTHS for number in range(PARTNERS)
         ],
         "bills": [made.bill(number) for number in range(BILLS)],
+        "changes": [made.change(number, side) for number in range(PARTNERS) for side in SIDES],
     }
     details = []
     for listing in LISTINGS:
@@ -127,4 +129,18 @@ class Maker:
             "billed": self.amount(),
             "not_counted": None,
             "open": self.amount() if self.chance.random() < 0.3 else None,
+        }
+
+    def change(self, number: int, side: str) -> dict[str, Any]:
+        parts: dict[str, Any] = dict.fromkeys(PARTS)
+        return {
+            **self.about(number),
+            "month": MONTHS[0],
+            "side": side,
+            "before": self.amount(),
+            "now": self.amount(),
+            "difference": self.amount(),
+            **parts,
+            "volume": self.amount(),
+            "price": self.amount(10_000),
         }

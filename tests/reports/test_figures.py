@@ -240,8 +240,9 @@ def test_other_differences_have_their_reasons(many: Stores, figures: Figures) ->
         ("AUD", Decimal("-688.95")),
         ("JPY", Decimal("3.00")),
     ]
-    assert "unknown partner nobody</bdi> (matched with first Ltd):&nbsp;+688.95" in render_report(
-        found
+    assert (
+        "unknown partner nobody</bdi> (matched with <bdi>first Ltd</bdi>):&nbsp;+688.95"
+        in render_report(found)
     )
     assert ("not due yet", Decimal("-3.00")) in values(figures, "reasons", "reason", "difference")
 

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from pipelines.finance.books import make_books
-from pipelines.finance.report import read_figures_of_books
+from pipelines.finance.report import read_figures_of_books, write_report
 from pipelines.finance.reports.amounts import EXACT
 from pipelines.finance.reports.embed import MOST_BYTES, Packed, pack
-from pipelines.finance.reports.listings import LISTINGS, Column, Detail, Listing
+from pipelines.finance.reports.listings import LISTINGS, PARTS, Column, Detail, Listing
 from pipelines.finance.reports.queries import Figures
 from pipelines.finance.reports.render import render_page, render_report
 from tests.reconcile.books import decide
@@ -132,6 +132,30 @@ def test_what_has_no_room_is_counted() -> None:
     assert list_of(packed(1000).text)["left_out"] == "12,000 rows"
     assert list_of(packed(-1000).text)["rows"] == []
     assert list_of(packed(MOST_BYTES).text)["left_out"] == "2,000 rows"
+
+
+def test_why_amounts_changed_adds_up(detailed: Figures) -> None:
+    changes = lists_of(render_page(detailed))["changes"]
+    assert not changes["has_sums"]  # used and billed are not added
+    assert {row["side"] for row in changes["rows"]} == {"used", "billed"}
+    for row in changes["rows"]:
+        rest = EXACT.subtract(Decimal(row["now"]), Decimal(row["before"]))
+        assert rest == Decimal(row["difference"])
+        for part in PARTS:
+            rest = EXACT.subtract(rest, Decimal(row[part] or 0))
+        assert rest == 0
+
+
+def test_statements_are_linked_where_there_are_some(stores: Stores) -> None:
+    stores.configure()
+    page = write_report(stores, read_figures_of_books(stores, with_details=True))
+    assert "Statements</a>" not in page.read_text("utf-8")
+    stores.home.statements.mkdir()
+    (stores.home.statements / "index.html").write_text("<h1>Statements</h1>")
+    write_report(stores, read_figures_of_books(stores, with_details=True))
+    link = re.search(r'<a href="([^"]+)">Statements</a>', page.read_text("utf-8"))
+    assert link
+    assert (page.parent / link[1]).is_file()
 
 
 @pytest.mark.long

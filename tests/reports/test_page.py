@@ -234,8 +234,8 @@ strange = home_with(
 @pytest.mark.long
 def test_several_other_partners_of_one_break_are_counted(strange: Stores) -> None:
     text = page_text(strange)
-    assert "Matched with first Ltd and 1 more. " in text
-    assert "Matched with first Ltd. " in text
+    assert "Matched with first Ltd and 1 more . " in text
+    assert "Matched with first Ltd . " in text
     assert "(matched" not in text  # of both breaks
 
 

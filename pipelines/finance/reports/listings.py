@@ -29,7 +29,8 @@ class Listing:
     """A list of the page. `command` shows what is not embedded of it, `note` says what it is.
 
     `table` has all its rows, where the file of `details/` selects only some of them. `parent` is
-    the list whose rows open the rows of this one; then it has no place of its own.
+    the list whose rows open the rows of this one; then it has no place of its own. `has_sums`:
+    its amounts may be added.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Listing:
     note: str = ""
     table: str = ""
     parent: str = ""
+    has_sums: bool = True
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,18 @@ OPEN_AMOUNTS: Final = (
 ALL_PARTNERS: Final = ("month", "currency", "connection")
 ALL_MONTHS: Final = ("partner", "currency", "connection")
 ONE_MONTH: Final = ("partner", "month", "currency", "connection")
+# Parts of a change, in the order in which they are taken from it, as people call them.
+PARTS: Final = {
+    "late": "late records",
+    "restated": "restated",
+    "credits": "credit notes",
+    "fees": "fees",
+    "new": "new",
+    "lost": "lost",
+    "volume": "volume",
+    "price": "price",
+    "unexplained": "no quantity",
+}
 DIFFERENCE: Final = "Difference = billed + credit notes \u2212 used."
 LISTINGS: Final = (
     Listing(
@@ -218,5 +232,24 @@ LISTINGS: Final = (
         'partner-sync sql "FROM finance.bills"',
         "Bills and credit notes of the two newest months.",
         table="reconciliation.bill_totals",
+    ),
+    Listing(
+        "changes",
+        "Why amounts changed",
+        (
+            Column("partner", "Partner", "partner", "partner-months", ALL_MONTHS),
+            CONNECTION,
+            MONTH,
+            Column("side", "Side"),
+            Column("before", "Month before", "amount"),
+            Column("now", "Month", "amount"),
+            Column("difference", "Change", "change"),
+            *(Column(part, label.capitalize(), "change") for part, label in PARTS.items()),
+        ),
+        'partner-sync sql "FROM finance.flux"',
+        "From the month before to the newest complete month. Late and restated: since the month's "
+        "cut-off, which is its close, or the first load after its grace days. Volume: another "
+        "quantity at the price of the month before.",
+        has_sums=False,
     ),
 )  # fmt: skip

@@ -11,21 +11,10 @@ from decimal import Decimal
 from typing import Any, Final
 
 from pipelines.finance.reports.amounts import EXACT
+from pipelines.finance.reports.listings import PARTS
 from pipelines.finance.reports.queries import Figures
 from pipelines.warehouse.duckdb_file import Row
 
-# In the order in which they are taken from the difference, as people call them.
-PARTS: Final = {
-    "late": "late records",
-    "restated": "restated",
-    "credits": "credit notes",
-    "fees": "fees",
-    "new": "new",
-    "lost": "lost",
-    "volume": "volume",
-    "price": "price",
-    "unexplained": "no quantity",
-}
 SIDES: Final = {"usage": "used", "billing": "billed"}
 SHOWN: Final = 3  # partners of each currency and side
 CURRENCIES: Final = 4  # as many as have a chart at least

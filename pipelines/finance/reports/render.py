@@ -18,6 +18,7 @@ from pipelines.finance.currencies import USUAL_DIGITS, digits_of
 from pipelines.finance.reconcile.statements import RULES, read_statement
 from pipelines.finance.reports.amounts import EXACT
 from pipelines.finance.reports.embed import Packed, pack
+from pipelines.finance.reports.listings import PARTS
 from pipelines.finance.reports.month_verdicts import (
     OPEN_BREAKS,
     Answer,
@@ -25,7 +26,6 @@ from pipelines.finance.reports.month_verdicts import (
     order_of,
     sums_by_reason,
 )
-from pipelines.finance.reports.partner_flux import PARTS
 from pipelines.finance.reports.queries import Figures
 from pipelines.finance.reports.tables import by_currency, lay_out_ages, lay_out_breaks
 from pipelines.finance.reports.text import format_amount, format_day, format_month, format_time
@@ -79,17 +79,20 @@ def render_report(figures: Figures) -> str:
     return _render(figures, [])
 
 
-def render_page(figures: Figures) -> str:
-    """Return the page of a version that also answers by clicking, as far as its rows have room."""
+def render_page(figures: Figures, *, has_statements: bool = False) -> str:
+    """Return the page of a version that also answers by clicking, as far as its rows have room.
+
+    `has_statements`: there is a list of statements for partners, to which it links.
+    """
     plain = render_report(figures)
     taken = len(plain.encode()) + sum(len(script.encode()) for script in _scripts())
     currencies = order_of(figures)
     digits = {currency: digits_of(currency) for currency in currencies if currency}
     lists = pack(figures.details, taken, {"": USUAL_DIGITS, **digits})
-    return _render(figures, lists) if lists else plain
+    return _render(figures, lists, has_statements=has_statements) if lists else plain
 
 
-def _render(figures: Figures, lists: Sequence[Packed]) -> str:
+def _render(figures: Figures, lists: Sequence[Packed], *, has_statements: bool = False) -> str:
     tables = figures.tables
     order = order_of(figures)
     not_open = [row for row in tables["reasons"] if row["reason"] != OPEN_BREAKS]
@@ -113,6 +116,7 @@ def _render(figures: Figures, lists: Sequence[Packed]) -> str:
             other_differences=sums_by_reason(not_open, order),
             set_apart=sums_by_reason(tables["apart"], order),
             lists=lists,
+            has_statements=has_statements,
             scripts=[Markup(script) for script in scripts],  # noqa: S704 - our files
             style=Markup(style),  # noqa: S704 - our file
             policy=_policy(style, scripts),

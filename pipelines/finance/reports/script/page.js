@@ -79,8 +79,13 @@
       const command = element("code", {}, `partner-sync trace break ${row.break_id}`);
       content.append(element("p", {}, `${records.length} of ${row.rows} records. All: `, command));
     }
-    if (row.remedy) content.append(element("p", {}, `To do: ${row.remedy}`));
+    if (row.remedy) content.append(element("p", {}, "To do: ", ...marked(row.remedy)));
     return content;
+  }
+
+  // Show what is in backticks as code.
+  function marked(text) {
+    return text.split("`").map((part, place) => place % 2 ? element("code", {}, part) : part);
   }
 
   // Show the filters of the address, those that the list has.

@@ -23,7 +23,7 @@ const Tables = (() => {
     const table = element("table", {},
       element("caption", { class: "unseen" }, `${list.title}, ${currency}`),
       element("thead", {}, headings(columns)));
-    if (columns.some((column) => column.kind === "change" || column.kind === "amount")) {
+    if (list.has_sums) {
       table.append(element("tfoot", {}, sums(columns, rows, digits)));
     }
     const box = element("div", {}, table);
