@@ -49,6 +49,7 @@ GROUPS = {
     "configuration",
     "mapping",
     "notify",
+    "own",
     "trace",
     "versions",
 }  # do nothing without a command
