@@ -119,6 +119,18 @@ def test_september_is_asked_about_in_three_clicks(page: Page) -> None:
     expect(page.get_by_role("heading", name="Months", exact=True)).to_be_visible()
 
 
+def test_the_summary_leads_to_its_breaks(page: Page) -> None:
+    number = page.locator(".breaks [data-find] a").first
+    name = number.inner_text()
+    number.click()
+    expect(page.get_by_role("status")).to_have_text("1 of 7 rows.")
+    expect(page.get_by_role("button", name=name)).to_have_attribute("aria-expanded", "true")
+    expect(page.locator("tr.opened")).to_be_visible()
+    page.emulate_media(media="print")  # the summary, whatever is open
+    expect(page.locator("#summary")).to_be_visible()
+    expect(page.locator("#lists")).to_be_hidden()
+
+
 def test_filters_select_rows_and_stay_in_the_address(page: Page) -> None:
     view(page, "Months of partners")
     page.get_by_role("combobox", name="Currency").select_option("JPY")

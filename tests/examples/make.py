@@ -64,7 +64,7 @@ def make(folder: Path) -> None:
         copy = stores.home.closes / f"{MONTH:%Y-%m}" / "001"
         ((partner,),) = stores.rows(MOST_ASKED.format(MONTH))
         (row,) = write_statements(stores, MONTH, partner, with_pdf=False)
-        page = write_report(stores, read_figures_of_books(stores))
+        page = write_report(stores, read_figures_of_books(stores, with_details=True))
         made = {
             "working-paper.xlsx": copy / f"{MONTH:%Y-%m}.xlsx",
             "journal.csv": copy / "journal.csv",

@@ -12,11 +12,12 @@ MONTHS: Final = tuple(f"2026-{month:02}" for month in range(12, 0, -1))
 CURRENCIES: Final = ("EUR", "USD", "GBP", "JPY")
 WORDS: Final = ("Acme", "Nova", "Polar", "Delta", "Atlas", "Orion", "Sigma", "Terra", "Union")
 SIDES: Final = ("used", "billed")
+CONNECTIONS: Final = ("acme", "north")
 KINDS: Final = ("Ltd", "GmbH", "SARL", "Inc", "S.p.A.", "Sp. z o.o.")
 
 
 def large_details(seed: int = 59) -> tuple[Detail, ...]:
-    """Return all lists; every fourth month of a partner has a difference."""
+    """Return the lists; every fourth month of a partner has a difference."""
     chance = random.Random(seed)
     names = [
         f"{chance.choice(WORDS)} {chance.choice(WORDS)} {number} {chance.choice(KINDS)}"
@@ -37,7 +38,9 @@ def large_details(seed: int = 59) -> tuple[Detail, ...]:
     }
     details = []
     for listing in LISTINGS:
-        of_list = rows[listing.name]
+        of_list = rows.get(listing.name)
+        if not of_list:
+            continue  # as without own books
         columns = {name: [row[name] for row in of_list] for name in of_list[0]}
         details.append(Detail(listing, columns, len(of_list)))
     return tuple(details)
@@ -56,9 +59,10 @@ class Maker:
 
     def about(self, number: int | None) -> dict[str, Any]:
         if number is None:
-            return {"connection": "acme", "currency": self.chance.choice(CURRENCIES)}
+            connection = self.chance.choice(CONNECTIONS)
+            return {"connection": connection, "currency": self.chance.choice(CURRENCIES)}
         return {
-            "connection": "acme",
+            "connection": CONNECTIONS[number % 2],
             "currency": CURRENCIES[number % len(CURRENCIES)],
             "partner": self.names[number],
             "partner_id": f"{number:08}",

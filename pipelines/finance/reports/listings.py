@@ -211,7 +211,8 @@ LISTINGS: Final = (
             Column("open_breaks", "Open breaks", "count", "breaks", ONE_MONTH),
         ),
         'partner-sync sql "FROM finance.partner_months"',
-        f"{DIFFERENCE} Select a month to see its bills.",
+        f"{DIFFERENCE} Not proven: rows may be missing, or a record cannot be read. Select a month "
+        "to see its bills.",
     ),
     Listing(
         "bills",

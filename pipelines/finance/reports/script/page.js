@@ -45,6 +45,7 @@
       boxes.push(element("h3", {}, heading), Tables.make(list, own, heading, openBreak));
     }
     place("tables").replaceChildren(...boxes);
+    if (rows.length === 1) place("tables").querySelector("button.more")?.click();
   }
 
   function leftOut(list) {
@@ -129,8 +130,17 @@
     place("partner-names").append(...named);
   }
 
+  // Months and breaks of the summary lead to their lists.
+  function linkSummary() {
+    for (const each of document.querySelectorAll("[data-find]")) {
+      const link = element("a", { href: `#/${each.dataset.find}` }, ...each.childNodes);
+      each.append(link);
+    }
+  }
+
   async function start() {
     await prepare();
+    linkSummary();
     place("views").hidden = false;
     place("filters").addEventListener("change", filtered);
     place("filters").addEventListener("submit", (event) => event.preventDefault());
