@@ -11,10 +11,6 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from alembic import command
-from alembic.config import Config
-from alembic.migration import MigrationContext
-from alembic.util import CommandError
 from sqlalchemy import (
     URL,
     Connection,
@@ -24,13 +20,13 @@ from sqlalchemy import (
     Select,
     create_engine,
     event,
+    inspect,
     text,
 )
 from sqlalchemy.orm import Session, SessionTransaction
 from sqlalchemy.pool import NullPool
 
 from pipelines.core.clock import Clock
-from pipelines.core.errors import ConfigurationError
 from pipelines.core.files import PRIVATE_FILE, storing
 from pipelines.metadata.locks import Locks, hold_lock
 from pipelines.metadata.processes import this_boot, this_process
@@ -41,7 +37,6 @@ from pipelines.metadata.server import (
     when_reachable,
 )
 from pipelines.metadata.server_session import ServerSession
-from pipelines.metadata.tables import Base
 
 HEAD = "0010"  # the newest revision in migrations/versions
 BUSY_SECONDS = 30
@@ -221,25 +216,18 @@ def _session_of(url: str, _process_id: int) -> ServerSession:
 
 def _migrate(engine: Engine) -> None:
     """Bring the tables up to date, in one transaction. Raises ConfigurationError for newer ones."""
-    config = Config()
-    config.set_main_option("script_location", "pipelines.metadata:migrations")
-    config.set_main_option("path_separator", "os")
     with engine.begin() as connection:
-        config.attributes["connection"] = connection
-        revision = MigrationContext.configure(connection).get_current_revision()
-        # A new database has the newest tables at once, as Alembic's cookbook has it.
+        revision = None
+        if inspect(connection).has_table("alembic_version"):
+            revision = connection.scalar(text("SELECT version_num FROM alembic_version"))
+        if revision == HEAD:
+            return
+        from pipelines.metadata import migrate  # noqa: PLC0415 - see there
+
         if revision is None:
-            Base.metadata.create_all(connection)
-            command.stamp(config, "head")
-        elif revision != HEAD:
-            try:
-                command.upgrade(config, "head")
-            except CommandError as error:
-                raise ConfigurationError(
-                    "The metadata database was changed by a newer version of partner-sync, so this "
-                    f"version cannot use it ({error}). Nothing was changed.",
-                    "Install the newer version of partner-sync again.",
-                ) from error
+            migrate.create_tables(connection)
+        else:
+            migrate.upgrade_tables(connection)
 
 
 def new_id(now: datetime) -> str:
