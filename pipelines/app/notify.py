@@ -29,6 +29,7 @@ SUMMARY: Final = (
     "{currency}: used {used:,f}, billed {billed:,f}, credit notes {credit_notes:,f}, difference "
     "{difference:+,f}, open breaks {open_breaks:,}"
 )
+OWN_BOOKS: Final = "Own books {source}: {rows:,} rows, open breaks {open_breaks:,}"
 # Apprise would log parts of a URL, which has a password or token in it.
 logging.getLogger("apprise").setLevel(logging.CRITICAL)
 
@@ -106,6 +107,9 @@ def notify_summary(session: AppSession, figures: Figures) -> None:
     for total in verdicts.totals():
         total["currency"] = total["currency"] or "No currency"
         lines.append(SUMMARY.format(**total))
+    for source in figures.tables["own_sources"]:
+        if source["evaluated"]:  # else it is among the reasons above
+            lines.append(OWN_BOOKS.format(**source))
     if not verdicts.currencies:
         lines.append(verdicts.problem)
     title = f"partner-sync: usage and billing, version {verdicts.version}"

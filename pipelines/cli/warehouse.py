@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument, Option
 
-from pipelines import app
+from pipelines import app, finance
 from pipelines.cli import program
 from pipelines.cli.outcomes import run_build
 from pipelines.cli.terminal import confirm, line, open_home, show
@@ -29,6 +29,10 @@ KEPT_COPIES = (
     "Not erased: copies of closed months that contain the value. A signed copy never changes, or "
     "nobody could verify it; it has identifiers, and no names of partners. To remove one, delete "
     "its folder in closes/: its month can then be neither verified nor compared."
+)
+KEPT_OWN = (
+    "Not erased: own books that contain the value, or that cannot be searched. They are yours. As "
+    "long as they contain it, new books show it in breaks with them."
 )
 
 
@@ -108,6 +112,10 @@ def erase(
     if copies:
         line(KEPT_COPIES, style="yellow")
         show(copies)
+    own = finance.own_check.sources_with(session, identifier)
+    if own:
+        line(KEPT_OWN, style="yellow")
+        show(own)
 
 
 def _show_result(result: "SearchResult") -> None:

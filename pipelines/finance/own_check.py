@@ -1,5 +1,6 @@
 """What is understood of own books, before anything is reconciled with them."""
 
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -8,7 +9,10 @@ import duckdb
 
 from pipelines.core.errors import ConfigurationError, PartnerSyncError
 from pipelines.finance import own_books
+from pipelines.finance.closing.holding import has_text
 from pipelines.finance.mapping import read_mapping
+from pipelines.finance.reconcile.own.not_read import NotRead
+from pipelines.finance.reconcile.own.sources import find_files
 from pipelines.finance.reconcile.own.third_side import ThirdSide, read_third_sides
 from pipelines.finance.reconcile.views import create_row_views
 from pipelines.finance.reconciled import open_published
@@ -37,6 +41,31 @@ def check(session: Stores) -> list[Row]:
         sides = create_row_views(db, mapping)
         third_sides = read_third_sides(db, mapping, sides, inputs)
         return [_about(third_side) for third_side in third_sides]
+
+
+def sources_with(session: Stores, text: str) -> list[Row]:
+    """Return a row for each source that contains a text: `source` and its `files`, or why unknown.
+
+    They are the user's: nothing is erased in them. Raises ConfigurationError.
+    """
+    mapping = read_mapping(session.home.mapping_file)
+    rows = list[Row]()
+    for name, source in (mapping.own if mapping else {}).items():
+        if source.file is None:
+            found = [f"not searched: {source.place}"]
+        else:
+            found = _files_with(session, source.file, text)
+        if found:
+            rows.append({"source": name, "files": ", ".join(found)})
+    return rows
+
+
+def _files_with(session: Stores, pattern: str, text: str) -> list[str]:
+    try:
+        files = find_files(session.home.root, pattern)
+        return [file.name for file in files if has_text(file, text)]
+    except (NotRead, OSError, duckdb.Error, zipfile.BadZipFile):
+        return [f"not searched: {pattern} cannot be read"]
 
 
 def _about(third_side: ThirdSide) -> Row:

@@ -24,6 +24,9 @@ from pipelines.finance.closing.verify import find_problems
 from pipelines.finance.mapping import parse_mapping, read_mapping
 from pipelines.finance.own_books import sums_of_breaks
 from pipelines.finance.proposals import accept
+from pipelines.finance.reconcile.own.database import TableRows
+from pipelines.finance.reconcile.own.not_read import NotRead
+from pipelines.finance.reconcile.own.sources import load_texts
 from pipelines.finance.report import read_figures_of_books
 from pipelines.finance.reports.render import render_page
 from pipelines.finance.reports.verdicts import judge
@@ -471,3 +474,52 @@ def test_the_report_shows_own_books_only_where_there_are_some(own: Stores) -> No
     figures = read_figures_of_books(remade(own), with_details=True)
     assert "Own books" not in render_page(figures)
     assert figures.tables["own_sources"] == []
+
+
+def test_a_file_that_changes_while_it_is_read_is_not_read(own: Stores) -> None:
+    source = parse_mapping(MAPPING + METER).own["meter"]
+
+    def insert(texts: str, file: int) -> str:
+        write(own, "meter.csv", [*METERED, "first,2026-09-12,1.00,EUR"])
+        return f"CREATE TABLE own{file} AS {texts}"
+
+    with duckdb.connect() as db, pytest.raises(NotRead, match="changed while it was read"):
+        load_texts(db, source, own.home.root, insert)
+
+
+def test_a_file_that_appears_while_others_are_read_is_noticed(own: Stores) -> None:
+    source = parse_mapping(MAPPING + LEDGER).own["ledger"]
+
+    def insert(texts: str, file: int) -> str:
+        write(own, "ledger/2026-11.csv", [HEAD])
+        return f"CREATE TABLE own{file} AS {texts}"
+
+    with duckdb.connect() as db, pytest.raises(NotRead, match="came or went while"):
+        load_texts(db, source, own.home.root, insert)
+
+
+def test_a_table_that_changes_while_it_is_read_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "ledger.db"
+    with sqlite3.connect(file) as db:
+        db.execute("CREATE TABLE numbers (id INTEGER)")
+        db.executemany("INSERT INTO numbers VALUES (?)", [(number,) for number in range(2_000)])
+        # Each time that it is read, it has other rows.
+        db.execute("CREATE VIEW lines AS SELECT id FROM numbers WHERE random() % 2 = 0")
+    monkeypatch.setenv("LEDGER_URL", f"sqlite:///{file}")
+    with pytest.raises(NotRead, match="lines changed while it was read"):
+        list(TableRows("LEDGER_URL", "lines", {"id": "id"}))
+    with pytest.raises(NotRead, match="lines in LEDGER_URL has no column other"):
+        list(TableRows("LEDGER_URL", "lines", {"id": "other"}))
+    with pytest.raises(NotRead, match="nothing in LEDGER_URL"):
+        list(TableRows("LEDGER_URL", "nothing", {"id": "id"}))
+
+
+def test_an_erasure_names_own_books_that_contain_the_value(own: Stores) -> None:
+    assert own_check.sources_with(own, "unknown") == [{"source": "ledger", "files": "2026-10.csv"}]
+    assert own_check.sources_with(own, "nowhere") == []
+    mapping = LEDGER.replace('file = "ledger/*.csv"', 'url_variable = "LEDGER_URL"\ntable = "t"')
+    write_durably(own.home.mapping_file, (MAPPING + mapping).encode())
+    (row,) = own_check.sources_with(own, "nowhere")
+    assert row["files"] == "not searched: t in LEDGER_URL"

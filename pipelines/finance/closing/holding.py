@@ -32,7 +32,7 @@ def copies_with(stores: Stores, text: str) -> list[Row]:
     rows = list[Row]()
     for folder in _copies(stores):
         try:
-            files = [file.name for file in sorted(folder.iterdir()) if _has(file, text)]
+            files = [file.name for file in sorted(folder.iterdir()) if has_text(file, text)]
         except (OSError, duckdb.Error, zipfile.BadZipFile):
             files = ["not known: the copy is damaged"]
         if files:
@@ -52,7 +52,7 @@ def _copies(stores: Stores) -> list[Path]:
     return sorted(folders)
 
 
-def _has(file: Path, text: str) -> bool:
+def has_text(file: Path, text: str) -> bool:
     """Return whether a file contains a text, as its kind of file spells it."""
     if file.suffix == ".parquet":
         query = IN_TABLE.format(file=quote_text(str(file)))

@@ -201,9 +201,12 @@ class OwnTable:
 
     def scales(self, db: duckdb.DuckDBPyConnection, least: Scales) -> Scales:
         """Return the digits behind the point that all rows need, at least those of the service."""
+        quantity = least.quantity
+        if self.source.roles.quantity:
+            quantity = self._scale(db, "rows.quantity", least.quantity, self.read.quantity)
         more = 0 if self.source.roles.amount_unit == "major" else MOST_DIGITS
         return Scales(
-            self._scale(db, "rows.quantity", least.quantity, self.read.quantity),
+            quantity,
             self._scale(db, self.amount, least.amount, self.read.amount + more),
         )
 
