@@ -56,11 +56,13 @@ SELECT closes.month, closes.number, closes.state, closes.changed_records, closes
 FROM reconciliation.closes AS closes
 """
 OPEN_BREAKS: Final = """
-SELECT breaks.currency, count(*) AS breaks, sum(breaks.difference) AS difference
+SELECT
+    breaks.currency, count(*) AS breaks, sum(breaks.difference) AS difference,
+    starts_with(breaks.rule, 'own_') AS is_own
 FROM reconciliation.breaks AS breaks
 WHERE breaks.month = $month AND breaks.state <> 'resolved'
-GROUP BY breaks.currency
-ORDER BY breaks.currency
+GROUP BY breaks.currency, is_own
+ORDER BY is_own, breaks.currency
 """
 IN_QUARANTINE: Final = """
 SELECT count(*) FROM quarantine.records AS records WHERE records.stream IN ('usage', 'billing')
@@ -177,7 +179,9 @@ def _still_open(db: duckdb.DuckDBPyConnection, month: date) -> str:
     for row in fetch_rows(db, OPEN_BREAKS, {"month": month}):
         currency = row["currency"]
         amount = format_amount(row["difference"], currency, signed=True)
-        breaks.append(f"{counted(row['breaks'], 'break')} of {currency or 'no currency'} {amount}")
+        beside = " with own books" if row["is_own"] else ""
+        number = counted(row["breaks"], "break")
+        breaks.append(f"{number}{beside} of {currency or 'no currency'} {amount}")
     text = f"Still open: {', '.join(breaks)}." if breaks else "No break of it is open."
     ((in_quarantine,),) = db.execute(IN_QUARANTINE).fetchall()
     if in_quarantine:

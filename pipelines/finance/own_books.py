@@ -3,10 +3,10 @@
 Not here: how they are read and compared (reconcile.own), what `own check` shows (own_check).
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from decimal import Decimal
-from typing import Final
+from typing import Final, TypeVar
 
 import duckdb
 
@@ -18,7 +18,9 @@ from pipelines.load.records import EXACT
 from pipelines.versions.stores import Stores
 from pipelines.warehouse.books import Books, BooksFolder
 from pipelines.warehouse.duckdb_file import Row
+from pipelines.warehouse.memory_limit import is_memory_refused
 
+T = TypeVar("T")
 # Of a source that was not compared, what it had when it was compared last.
 BEFORE: Final = """
 SELECT
@@ -58,6 +60,24 @@ def read_own_inputs(stores: Stores, published: Books | None) -> OwnInputs:
         now=stores.clock.utc_now(),
         rows_before={name: number for name, number in rows.items() if number is not None},
     )
+
+
+def with_memory(stores: Stores, db: duckdb.DuckDBPyConnection, read: Callable[[], T]) -> T:
+    """Return what a function returns that reads own books in open books.
+
+    Calls it again where DuckDB was refused memory, as long as there may be more. Raises
+    duckdb.Error.
+    """
+    limit = stores.warehouse.memory_limit
+    while True:
+        try:
+            return read()
+        except duckdb.Error as error:
+            larger = limit.larger()
+            if larger is None or not is_memory_refused(error):
+                raise
+            limit = larger
+            db.execute(f"SET memory_limit = '{limit.text}'")
 
 
 def sums_of_breaks(rows: Iterable[Row]) -> list[Row]:

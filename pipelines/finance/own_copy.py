@@ -44,15 +44,16 @@ def read_own_rows(
     inputs = own_books.read_own_inputs(stores, published)
     db.execute(f"SET TimeZone = '{mapping.time_zone}'")
     sides = create_row_views(db, mapping)
-    read = {
-        third_side.name: third_side
-        for third_side in read_third_sides(db, mapping, sides, inputs, close.connections)
-    }
+
+    def read() -> list[ThirdSide]:
+        return read_third_sides(db, mapping, sides, inputs, close.connections)
+
+    by_name = {each.name: each for each in own_books.with_memory(stores, db, read)}
     db.execute("SET TimeZone = 'UTC'")
     queries = []
     for row in compared:
         if row["evaluated"]:
-            third_side = read[row["source"]]
+            third_side = by_name[row["source"]]
             _require_same(close, row, third_side)
             queries.append(third_side.rows_of_month())
     return OwnRows(compared, queries)

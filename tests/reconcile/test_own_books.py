@@ -408,6 +408,30 @@ def write_mapping(folder: Path, text: str) -> Path:
     return file
 
 
+@pytest.mark.long
+def test_a_bill_is_found_by_its_number(own: Stores) -> None:
+    mapping = MAPPING.replace("issued =", 'number = "id"\nissued =')
+    ledger = LEDGER.replace('id = "Bill"', 'number = "Bill"')
+    write_durably(own.home.mapping_file, (mapping + ledger).encode())
+    assert ledger_breaks(remade(own)) == LEDGER_BREAKS
+
+
+@pytest.mark.long
+def test_quantities_and_amounts_in_cents_are_compared(own: Stores) -> None:
+    roles = '\nid = "id"\nquantity = "count"\namount_unit = "minor"\n'
+    meter = METER.replace('partner = "who"\n', "") + roles
+    rows = [f"u{number},2026-09-10,500,EUR,1" for number in range(1, 7)]
+    rows += ["u7,2026-09-10,500,EUR,2", "u8,2026-09-10,500.5,EUR,1"]
+    write(own, "meter.csv", ["id,when,value,code,count", *rows])
+    write_durably(own.home.mapping_file, (MAPPING + meter).encode())
+    found = [row[1:] for row in remade(own).rows(BREAKS)]
+    five, more = Decimal("5.000"), Decimal("5.005")
+    assert found == [
+        ("other amount", "u8", "EUR", five, None, more, five - more),
+        ("other quantity", "u7", "EUR", five, None, five, Decimal(0)),
+    ]
+
+
 def closed_copy(stores: Stores) -> Path:
     close_month(stores, SEPTEMBER_FIRST, "ann", "bob")
     return stores.home.closes / "2026-09" / "001"

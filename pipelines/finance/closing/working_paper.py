@@ -41,9 +41,9 @@ FROM copied.matches AS pairs""",
 SELECT
     breaks.currency, breaks.connection, breaks.partner, breaks.break_id, breaks.severity,
     breaks.rule, breaks.cause, breaks.subject, breaks.rows, breaks.used_amount AS used,
-    breaks.billed_amount AS billed, breaks.difference, breaks.open_difference, breaks.first_seen,
-    breaks.state, breaks.owner, breaks.resolved_by, breaks.reason, breaks.uncertain, breaks.doubt,
-    decided.decisions
+    breaks.billed_amount AS billed, breaks.own_amount AS own, breaks.difference,
+    breaks.open_difference, breaks.first_seen, breaks.state, breaks.owner, breaks.resolved_by,
+    breaks.reason, breaks.uncertain, breaks.doubt, decided.decisions
 FROM copied.breaks AS breaks
 LEFT JOIN (
     SELECT

@@ -57,12 +57,12 @@ TABLES: Final = {
     "summary": OF_MONTH.format(table="reconciliation.summary"),
     # By kind; charges that are in a break are not among them.
     "fees": OF_MONTH.format(table="reconciliation.without_usage"),
-    # What is open and certain counts in the totals.
+    # What is open and certain counts in the totals; what own books say is not billed minus used.
     "breaks": """
 SELECT
     breaks.*,
-    if(breaks.state <> 'resolved' AND breaks.uncertain IS NULL, breaks.difference, NULL)
-        AS open_difference
+    if(breaks.state <> 'resolved' AND breaks.uncertain IS NULL
+        AND NOT starts_with(breaks.rule, 'own_'), breaks.difference, NULL) AS open_difference
 FROM reconciliation.breaks AS breaks
 WHERE breaks.month = $month""",
     "break_rows": OF_BREAKS.format(table="reconciliation.break_rows", more=""),

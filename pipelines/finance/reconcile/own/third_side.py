@@ -236,7 +236,7 @@ class ThirdSide:
             self.problem or self.doubt() or None,
         )
         self._db.execute(sql.INSERT_SOURCE, about)
-        if self.files:
+        if self._first_unread:
             bound = {"source": self.name, "connection": self.source.connection}
             self._execute(sql.INSERT_UNREAD, {**bound, "files": self._names()})
         statement = sql.INSERT_FILE.format(table=self._table.name)
