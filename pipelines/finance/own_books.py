@@ -3,14 +3,18 @@
 Not here: how they are read and compared (reconcile.own), what `own check` shows (own_check).
 """
 
-from collections.abc import Callable, Iterable
+import os
+from collections.abc import Iterable
 from contextlib import suppress
 from decimal import Decimal
-from typing import Final, TypeVar
+from typing import Final
 
 import duckdb
+import psutil
 
 from pipelines.core.errors import PartnerSyncError
+from pipelines.core.files import remove
+from pipelines.core.text import quote_text
 from pipelines.finance.reconcile.basis import Inputs
 from pipelines.finance.reconcile.own.inputs import RULE, OwnInputs
 from pipelines.finance.reconcile.own.sources import digest_now
@@ -18,9 +22,7 @@ from pipelines.load.records import EXACT
 from pipelines.versions.stores import Stores
 from pipelines.warehouse.books import Books, BooksFolder
 from pipelines.warehouse.duckdb_file import Row
-from pipelines.warehouse.memory_limit import is_memory_refused
 
-T = TypeVar("T")
 # Of a source that was not compared, what it had when it was compared last.
 BEFORE: Final = """
 SELECT
@@ -62,22 +64,16 @@ def read_own_inputs(stores: Stores, published: Books | None) -> OwnInputs:
     )
 
 
-def with_memory(stores: Stores, db: duckdb.DuckDBPyConnection, read: Callable[[], T]) -> T:
-    """Return what a function returns that reads own books in open books.
+def let_spill(stores: Stores, db: duckdb.DuckDBPyConnection) -> None:
+    """Let open books put own rows that do not fit into memory on the disk, until they are closed.
 
-    Calls it again where DuckDB was refused memory, as long as there may be more. Raises
-    duckdb.Error.
+    Raises duckdb.Error, StorageFailed.
     """
-    limit = stores.warehouse.memory_limit
-    while True:
-        try:
-            return read()
-        except duckdb.Error as error:
-            larger = limit.larger()
-            if larger is None or not is_memory_refused(error):
-                raise
-            limit = larger
-            db.execute(f"SET memory_limit = '{limit.text}'")
+    for left in stores.home.books.glob(".own-*.spill"):
+        if not psutil.pid_exists(int(left.name.split("-")[1].partition(".")[0])):
+            remove(left)  # of a process that was killed
+    folder = stores.home.books / f".own-{os.getpid()}.spill"
+    db.execute(f"SET temp_directory = {quote_text(str(folder))}")
 
 
 def sums_of_breaks(rows: Iterable[Row]) -> list[Row]:

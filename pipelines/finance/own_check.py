@@ -39,12 +39,9 @@ def check(session: Stores) -> list[Row]:
     with open_published(session) as (_version, db), _explained():
         db.execute(f"SET TimeZone = '{mapping.time_zone}'")
         sides = create_row_views(db, mapping)
-
-        def read() -> list[Row]:
-            third_sides = read_third_sides(db, mapping, sides, inputs)
-            return [_about(third_side) for third_side in third_sides]
-
-        return own_books.with_memory(session, db, read)
+        own_books.let_spill(session, db)
+        third_sides = read_third_sides(db, mapping, sides, inputs)
+        return [_about(third_side) for third_side in third_sides]
 
 
 def sources_with(session: Stores, text: str) -> list[Row]:

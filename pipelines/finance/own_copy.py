@@ -45,10 +45,9 @@ def read_own_rows(
     db.execute(f"SET TimeZone = '{mapping.time_zone}'")
     sides = create_row_views(db, mapping)
 
-    def read() -> list[ThirdSide]:
-        return read_third_sides(db, mapping, sides, inputs, close.connections)
-
-    by_name = {each.name: each for each in own_books.with_memory(stores, db, read)}
+    own_books.let_spill(stores, db)
+    read = read_third_sides(db, mapping, sides, inputs, close.connections)
+    by_name = {third_side.name: third_side for third_side in read}
     db.execute("SET TimeZone = 'UTC'")
     queries = []
     for row in compared:

@@ -231,10 +231,12 @@ SELECT
     {source} AS source, {connection} AS connection, {files}[own.file + 1] AS file, own.row, own.id,
     own.partner, own.month, own.currency, own.amount, own.quantity, own.unread
 FROM {table} AS own
-WHERE own.month = $month OR (own.month IS NULL AND own.key IN (
-    SELECT service.key FROM temp.{service} AS service WHERE service.month = $month
-))
+WHERE {is_of_month}
 """
+HAS_MONTH: Final = "own.month = $month"
+HAS_RECORD: Final = (
+    "own.key IN (SELECT service.key FROM temp.{service} AS service WHERE service.month = $month)"
+)
 INSERT_TOTALS: Final = """
 INSERT INTO reconciliation.own_totals
 SELECT

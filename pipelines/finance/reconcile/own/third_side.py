@@ -209,9 +209,12 @@ class ThirdSide:
 
     def rows_of_month(self) -> str:
         """Return the query of the rows of a month (`$month`), for its copy."""
+        is_of_month = sql.HAS_MONTH
+        if not self.source.roles.period:
+            is_of_month = sql.HAS_RECORD.format(service=self._service)
         return sql.OF_MONTH.format(
+            is_of_month=is_of_month,
             table=self._table.name,
-            service=self._service,
             source=quote_text(self.name),
             connection=quote_text(self.source.connection),
             files=f"[{', '.join(map(quote_text, self._names()))}]",
