@@ -11,9 +11,10 @@ from pipelines.core.errors import ConfigurationError, PartnerSyncError
 from pipelines.finance import own_books
 from pipelines.finance.closing.holding import has_text
 from pipelines.finance.mapping import read_mapping
+from pipelines.finance.reconcile.own.all_sources import read_third_sides
 from pipelines.finance.reconcile.own.not_read import NotRead
 from pipelines.finance.reconcile.own.sources import find_files
-from pipelines.finance.reconcile.own.third_side import ThirdSide, read_third_sides
+from pipelines.finance.reconcile.own.third_side import ThirdSide
 from pipelines.finance.reconcile.views import create_row_views
 from pipelines.finance.reconciled import open_published
 from pipelines.versions.stores import Stores

@@ -11,7 +11,8 @@ from pipelines.core.errors import ConfigurationError
 from pipelines.finance import own_books
 from pipelines.finance.closing.write import OwnRows
 from pipelines.finance.mapping import Mapping
-from pipelines.finance.reconcile.own.third_side import ThirdSide, read_third_sides
+from pipelines.finance.reconcile.own.all_sources import read_third_sides
+from pipelines.finance.reconcile.own.third_side import ThirdSide
 from pipelines.finance.reconcile.views import create_row_views
 from pipelines.metadata.tables import Close
 from pipelines.versions.stores import Stores

@@ -15,11 +15,8 @@ from pipelines.finance.mapping import Mapping
 from pipelines.finance.reconcile import basis
 from pipelines.finance.reconcile.basis import Inputs
 from pipelines.finance.reconcile.closed_rows import create_month_rows
-from pipelines.finance.reconcile.own.third_side import (
-    ThirdSide,
-    create_own_tables,
-    read_third_sides,
-)
+from pipelines.finance.reconcile.own.all_sources import create_own_tables, read_third_sides
+from pipelines.finance.reconcile.own.third_side import ThirdSide
 from pipelines.finance.reconcile.statements import (
     RULES,
     STATEMENTS,

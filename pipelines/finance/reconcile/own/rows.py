@@ -243,7 +243,16 @@ def read_scales(service: Scales) -> Scales:
     return Scales(max(LEAST_SCALE, service.quantity), max(LEAST_SCALE, service.amount))
 
 
-def scale_of(of_type: DuckDBPyType) -> int:
+def scales_of_service(db: duckdb.DuckDBPyConnection, against: str) -> Scales:
+    """Return the digits behind the point of the service's quantities and amounts."""
+    if against == "billing":
+        (amount,) = db.sql("SELECT bills.amount FROM temp.bills AS bills").types
+        return Scales(0, _scale_of(amount))
+    quantity, amount = db.sql("SELECT used.quantity, used.amount FROM temp.used AS used").types
+    return Scales(_scale_of(quantity), _scale_of(amount))
+
+
+def _scale_of(of_type: DuckDBPyType) -> int:
     """Return the digits behind the point of a type."""
     scale: Any = dict(of_type.children)["scale"]
     return int(scale)

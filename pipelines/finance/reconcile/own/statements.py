@@ -257,3 +257,21 @@ FROM (
 ) AS rows
 GROUP BY rows.month, rows.currency
 """
+UNREAD: Final = """
+SELECT own.unread AS role, own.sent, own.row, own.file, count(*) OVER () AS rows
+FROM {table} AS own
+WHERE own.unread IS NOT NULL
+ORDER BY own.file, own.row
+LIMIT $limit
+"""
+ROWS: Final = "SELECT count(*) FROM {table}_read"
+OWN_TOTALS: Final = """
+SELECT
+    strftime(own.month, '%Y-%m') AS month, own.currency, count(*) AS rows, sum(own.amount) AS amount
+FROM {table} AS own
+WHERE own.unread IS NULL
+GROUP BY ALL
+ORDER BY ALL
+"""
+# Of both sides: breaks have the digits behind the point that own amounts need.
+NO_ROW: Final = "SELECT own.quantity, own.amount FROM {table} AS own WHERE false"

@@ -4,7 +4,6 @@ Here: one source from its texts to its breaks and totals, and why it has none. N
 (sources), its values (rows), and the SQL (statements).
 """
 
-from collections.abc import Collection
 from datetime import datetime
 from functools import cached_property
 from typing import Any, Final
@@ -12,13 +11,12 @@ from typing import Any, Final
 import duckdb
 
 from pipelines.core.text import counted, printable, quote_text
-from pipelines.finance.mapping import Mapping as RoleMapping
 from pipelines.finance.own_mapping import OwnSource
 from pipelines.finance.reconcile.normalize import Sides
 from pipelines.finance.reconcile.own import statements as sql
 from pipelines.finance.reconcile.own.inputs import RULE, OwnInputs
 from pipelines.finance.reconcile.own.not_read import NotRead
-from pipelines.finance.reconcile.own.rows import OwnTable, Scales, read_scales, scale_of
+from pipelines.finance.reconcile.own.rows import OwnTable, scales_of_service
 from pipelines.finance.reconcile.own.sources import OwnFile, digest_of_all, load_texts
 from pipelines.warehouse.duckdb_file import Row, fetch_rows
 
@@ -35,24 +33,6 @@ VIEWS: Final = {"usage": "used", "billing": "bills"}
 LEAST_SHARE: Final = 0.9  # of the rows of the books before
 CHECK: Final = "Run `partner-sync own check`"
 REMEDY: Final = "Compare both records. Correct your own books, or ask the service."
-UNREAD: Final = """
-SELECT own.unread AS role, own.sent, own.row, own.file, count(*) OVER () AS rows
-FROM {table} AS own
-WHERE own.unread IS NOT NULL
-ORDER BY own.file, own.row
-LIMIT $limit
-"""
-ROWS: Final = "SELECT count(*) FROM {table}_read"
-TOTALS: Final = """
-SELECT
-    strftime(own.month, '%Y-%m') AS month, own.currency, count(*) AS rows, sum(own.amount) AS amount
-FROM {table} AS own
-WHERE own.unread IS NULL
-GROUP BY ALL
-ORDER BY ALL
-"""
-# Of both sides: breaks have the digits behind the point that own amounts need.
-NO_ROW: Final = "SELECT own.quantity, own.amount FROM {table} AS own WHERE false"
 
 
 class ThirdSide:
@@ -78,7 +58,7 @@ class ThirdSide:
     @property
     def no_row(self) -> str:
         """A query without a row, with the types of its amounts and quantities."""
-        return NO_ROW.format(table=self._table.name)
+        return sql.NO_ROW.format(table=self._table.name)
 
     @property
     def sha256(self) -> str | None:
@@ -88,14 +68,14 @@ class ThirdSide:
     def read(self, sides: Sides, inputs: OwnInputs) -> None:
         """Read the rows, or note why they cannot be read. Raises duckdb.Error."""
         self._table.create(self._db)
-        self._scales = _scales_of(self._db, self.source.against)
+        self._scales = scales_of_service(self._db, self.source.against)
         try:
             self._require_roles(sides)
             files = load_texts(self._db, self.source, inputs.root, self._table.insert)
             self._table.read_others(self._db)
             self.files = files
             self.read_at = inputs.now
-            ((self.rows,),) = self._db.execute(ROWS.format(table=self._table.name)).fetchall()
+            ((self.rows,),) = self._db.execute(sql.ROWS.format(table=self._table.name)).fetchall()
             self._scales = self._table.scales(self._db, self._scales)
             self._require_rows(inputs)
         except NotRead as error:
@@ -182,7 +162,7 @@ class ThirdSide:
         """Return rows that are not understood: file, row, role, what it says, and how many."""
         if self.sha256 is None:
             return []
-        rows = fetch_rows(self._db, UNREAD.format(table=self._table.name), {"limit": limit})
+        rows = fetch_rows(self._db, sql.UNREAD.format(table=self._table.name), {"limit": limit})
         for row in rows:
             row["file"] = self._names()[row["file"]]
         return rows
@@ -195,7 +175,7 @@ class ThirdSide:
         """Return the totals of the rows that are understood, by month and currency."""
         if self.sha256 is None:
             return []
-        return fetch_rows(self._db, TOTALS.format(table=self._table.name))
+        return fetch_rows(self._db, sql.OWN_TOTALS.format(table=self._table.name))
 
     def doubt(self) -> str:
         """Return why its breaks are uncertain, although it was compared; empty: they are not."""
@@ -300,38 +280,3 @@ class ThirdSide:
             **gaps,
         )
         self._db.execute(text, bound)
-
-
-def read_third_sides(
-    db: duckdb.DuckDBPyConnection,
-    mapping: RoleMapping,
-    sides: Sides,
-    inputs: OwnInputs,
-    connections: Collection[str] | None = None,
-) -> list[ThirdSide]:
-    """Read the sources of own books of connections (None: of all). Raises duckdb.Error."""
-    third_sides = []
-    for number, (name, source) in enumerate(mapping.own.items()):
-        if connections is not None and source.connection not in connections:
-            continue
-        scales = read_scales(_scales_of(db, source.against))
-        table = OwnTable(f"own_{number}", source, mapping.time_zone, scales)
-        third_side = ThirdSide(db, name, table)
-        third_side.read(sides, inputs)
-        third_sides.append(third_side)
-    return third_sides
-
-
-def create_own_tables(db: duckdb.DuckDBPyConnection) -> None:
-    """Create the tables of own books in open books, with the type of amounts of breaks."""
-    rows = db.sql("SELECT rows.amount FROM reconciliation.break_rows AS rows")
-    db.execute(sql.CREATE.format(amount=rows.types[0]))
-
-
-def _scales_of(db: duckdb.DuckDBPyConnection, against: str) -> Scales:
-    """Return the digits behind the point of the service's quantities and amounts."""
-    if against == "billing":
-        (amount,) = db.sql("SELECT bills.amount FROM temp.bills AS bills").types
-        return Scales(0, scale_of(amount))
-    quantity, amount = db.sql("SELECT used.quantity, used.amount FROM temp.used AS used").types
-    return Scales(scale_of(quantity), scale_of(amount))
