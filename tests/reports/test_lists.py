@@ -12,16 +12,21 @@ from typing import Any
 
 import pytest
 
+from pipelines.app.nightly import build_with_books
 from pipelines.finance.books import make_books
+from pipelines.finance.close import close_month
 from pipelines.finance.report import read_figures_of_books, write_report
 from pipelines.finance.reports.amounts import EXACT
 from pipelines.finance.reports.embed import MOST_BYTES, Packed, pack
 from pipelines.finance.reports.listings import LISTINGS, PARTS, Column, Detail, Listing
 from pipelines.finance.reports.queries import Figures
 from pipelines.finance.reports.render import render_page, render_report
-from tests.reconcile.books import decide
+from pipelines.finance.signing import Signing
+from tests.finance.test_close_connections import read_lists
+from tests.reconcile.books import FIRST, decide, partners
+from tests.reconcile.months import BILLS, SEPTEMBER, SERVICE, TERMS, USAGE
 from tests.reports.conftest import HUGE, SCRIPT, publish_books
-from tests.versions.homes import Stores, made_home
+from tests.versions.homes import Stores, home_of, made_home
 
 # Without own books, no list of their breaks.
 NAMES = [listing.name for listing in LISTINGS if listing.name != "own-breaks"]
@@ -29,6 +34,7 @@ NAMES = [listing.name for listing in LISTINGS if listing.name != "own-breaks"]
 LIST = re.compile(r'<script type="application/gzip;base64" id="list-\S+" data-list="(\S+)">(\S+)<')
 RUN = re.compile("<script>(.*?)</script>", re.DOTALL)
 LIBRARY = "38017a5586acd9c6eb6bbfe8b6938e1a25bdc717c5acfcb07e0c9d663282c59d"
+ACCOUNTS = ("acme", "beta", "gamma")
 AMOUNTS = ("used", "billed", "credited", "difference")
 
 
@@ -84,6 +90,28 @@ def test_each_month_has_its_own_verdict(detailed: Figures) -> None:
     assert answers["2026-09", "JPY"] == "balanced"
     assert answers["0001-02", "KWD"] == "open breaks"
     assert {row["signed"] for row in months} == {"not signed off"}
+
+
+def publish_accounts(stores: Stores) -> None:
+    for name in ACCOUNTS:
+        stores.configure(name, **SERVICE)
+        read_lists(stores, name, partners=partners([FIRST]), usage=USAGE, billing=BILLS)
+    stores.home.mapping_file.write_text(TERMS)
+    build_with_books(stores)
+
+
+accounts = home_of(publish_accounts)
+
+
+@pytest.mark.long
+def test_a_month_is_signed_off_for_the_connections_of_its_close(accounts: Stores) -> None:
+    close_month(accounts, SEPTEMBER, "ann", "bob", Signing(connections=ACCOUNTS[:2]))
+    build_with_books(accounts)
+    figures = read_figures_of_books(accounts, with_details=True)
+    months = lists_of(render_page(figures))["months"]["rows"]
+    signed = {row["connection"]: row["signed"] for row in months if row["month"] == "2026-09"}
+    unchanged = "signed off, unchanged since"
+    assert signed == {"acme": unchanged, "beta": unchanged, "gamma": "not signed off"}
 
 
 def test_only_the_scripts_of_the_page_may_run(detailed: Figures) -> None:

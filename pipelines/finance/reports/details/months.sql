@@ -19,8 +19,7 @@ WITH unknown AS (
 ), closed AS (
     SELECT
         closes.month, closes.number, closes.state, closes.closed_at, closes.changed_records,
-        if(closes.connections IS NULL, NULL, string_split(closes.connections, ', '))
-            AS connections
+        string_split(closes.connections, ',') AS connections
     FROM reconciliation.closes AS closes
 ), signed AS (
     SELECT

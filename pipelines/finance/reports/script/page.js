@@ -118,16 +118,20 @@
     location.hash = `/${address().name}?${query}`;
   }
 
+  // Return the rows of a list; none if its table could not be evaluated.
+  async function rowsOf(name) {
+    return Lists.names().includes(name) ? (await Lists.load(name)).rows : [];
+  }
+
   // Fill the filters with what the lists of months and partners have.
   async function prepare() {
-    const months = await Lists.load("months");
+    const months = await rowsOf("months");
     for (const name of Lists.FILTERS) {
-      const options = Lists.values(months.rows, name).map((value) => option(name, value));
+      const options = Lists.values(months, name).map((value) => option(name, value));
       place(`filter-${name}`).append(...options);
     }
-    const partners = await Lists.load("partners");
-    const named = Lists.values(partners.rows, "partner").map((value) => element("option", { value }));
-    place("partner-names").append(...named);
+    const partners = Lists.values(await rowsOf("partners"), "partner");
+    place("partner-names").append(...partners.map((value) => element("option", { value })));
   }
 
   // Months and breaks of the summary lead to their lists.
