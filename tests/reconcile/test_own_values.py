@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from pipelines.finance.currencies import SPACES
 from pipelines.finance.mapping import parse_mapping
+from pipelines.finance.reconcile.own.memory import ROLES
 from pipelines.finance.reconcile.own.rows import OwnTable, Scales
-from pipelines.finance.reconcile.own.sources import ROLES
 from pipelines.finance.reconcile.spelled import Kind, read_value
 from tests.effort import EFFORT
 from tests.reconcile.own import METER

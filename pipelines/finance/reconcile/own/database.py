@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 import sqlalchemy as sa
-from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 
 from pipelines.core.text import Redactor, printable
 from pipelines.finance.reconcile.own.cells import text_of
@@ -43,9 +43,10 @@ class TableRows:
                 for row in self._rows(connection):
                     read += 1
                     yield row
-                if not before == read == self._count(connection):
-                    raise NotRead(f"{self._table} changed while it was read")
-        except (SQLAlchemyError, ValueError, OverflowError) as error:
+                self._require_equal(before, read, self._count(connection))
+        except Exception as error:  # drivers fail in many ways
+            if isinstance(error, NotRead):
+                raise
             reason = redactor.clean(str(getattr(error, "orig", None) or error))
             first_line = printable(reason.partition("\n")[0]).rstrip(".")
             raise NotRead(f"{self._table} in {self._variable}: {first_line}") from None
@@ -66,6 +67,10 @@ class TableRows:
         redactor.add(str(engine.url.password or ""))
         return engine
 
+    def _require_equal(self, before: int, read: int, after: int) -> None:
+        if not before == read == after:
+            raise NotRead(f"{self._table} changed while it was read")
+
     def _require_columns(self, engine: sa.Engine) -> None:
         """Raise NotRead where one is not there: SQLite would take its name for a text."""
         schema, _point, name = self._table.rpartition(".")
@@ -79,8 +84,9 @@ class TableRows:
 
     def _named(self) -> sa.TableClause:
         schema, _point, name = self._table.rpartition(".")
+        # Several roles may have one column.
         columns: list[sa.ColumnClause[Any]] = [
-            sa.column(column) for column in self._columns.values()
+            sa.column(column) for column in dict.fromkeys(self._columns.values())
         ]
         return sa.table(name, *columns, schema=schema or None)
 
@@ -94,6 +100,7 @@ class TableRows:
         query = sa.select(*table.columns).order_by(*table.columns)
         rows = connection.execution_options(yield_per=FETCHED).execute(query)
         for row in rows:
-            texts = tuple(map(text_of, row))
+            by_column = dict(zip(table.columns.keys(), row, strict=True))
+            texts = tuple(text_of(role, by_column[name]) for role, name in self._columns.items())
             self._digest.update(json.dumps(texts, ensure_ascii=False).encode() + b"\n")
             yield texts

@@ -14,11 +14,11 @@ import duckdb
 import pyarrow as pa
 from duckdb.sqltypes import DuckDBPyType
 
-from pipelines.core.parse import CLOCK, PLAIN_TIME
+from pipelines.core.parse import CLOCK, PLAIN_TIME, TIME_BOUNDS
 from pipelines.core.text import quote_text
 from pipelines.finance.currencies import CODES, MOST_DIGITS, SPACES, minor_unit_of
 from pipelines.finance.own_mapping import OwnSource
-from pipelines.finance.reconcile.own.sources import ROLES
+from pipelines.finance.reconcile.own.memory import ROLES
 from pipelines.finance.reconcile.spelled import DIGITS, Kind, fit, read_value
 
 # Digits before and behind the point that a number may have, so that sums of a billion rows do not
@@ -38,7 +38,7 @@ INSERT INTO {table}_read
 WITH trimmed AS (
     SELECT added.row, {trimmed}
     FROM ({texts}) AS added
-), typed AS (
+), parsed AS (
     SELECT
         trimmed.*,
         CASE WHEN length(trimmed.period) = 7
@@ -55,6 +55,12 @@ WITH trimmed AS (
              END AS day,
         {amount_value} AS amount_value, {quantity_value} AS quantity_value
     FROM trimmed
+), typed AS (
+    SELECT
+        parsed.* REPLACE (
+            if(parsed.day BETWEEN {first_day} AND {last_day}, parsed.day, NULL) AS day
+        )
+    FROM parsed
 )
 SELECT
     {file}, typed.row, coalesce(typed.id, typed.number), typed.partner, {currency},
@@ -161,6 +167,8 @@ class OwnTable:
             quantity_value=_number("trimmed.quantity", self.read.quantity),
             local_time=quote_text(LOCAL_TIME),
             time=quote_text(PLAIN_TIME),
+            first_day=f"DATE '{TIME_BOUNDS[0]}'",
+            last_day=f"DATE '{TIME_BOUNDS[1]}'",
             zone=quote_text(self.zone.key),
         )
 

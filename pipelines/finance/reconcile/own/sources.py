@@ -5,34 +5,22 @@ Not here: what the texts say (rows).
 """
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
-from glob import escape
-from itertools import islice
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import duckdb
-import openpyxl
-import pyarrow as pa
 
-from pipelines.core.text import printable, quote_identifier, quote_text
 from pipelines.finance.own_mapping import OwnSource
-from pipelines.finance.reconcile.own.cells import text_of
 from pipelines.finance.reconcile.own.database import TableRows
+from pipelines.finance.reconcile.own.files import load_file
+from pipelines.finance.reconcile.own.memory import add_rows
 from pipelines.finance.reconcile.own.not_read import NotRead
 
-ROLES: Final = ("id", "number", "partner", "period", "amount", "currency", "quantity")
 SUFFIXES: Final = (".csv", ".parquet", ".xlsx")
-# Nothing is skipped: a line that does not fit is an error, so that no row is lost.
-CSV: Final = "read_csv({file}, all_varchar = true, header = true, skip = 0)"
-PARQUET: Final = "read_parquet({file}, file_row_number = true)"
-FLOATS: Final = ("FLOAT", "DOUBLE")
-BATCH: Final = 20_000
-TEXTS: Final = "FROM added"  # rows in memory
-MOST_NAMED: Final = 12  # columns, in an error
-NumberedTexts = tuple[int, tuple[str | None, ...]]
-"""The number of a row, and its texts in the order of the columns."""
+# Hidden files, and what Excel puts beside a workbook that it has open.
+NOT_OURS: Final = (".", "~$")
 
 
 class Insert(Protocol):
@@ -57,14 +45,13 @@ def load_texts(
     columns = source.roles.columns()
     if source.file is None:
         rows = TableRows(str(source.url_variable), str(source.table), columns)
-        for batch in _batches(enumerate(rows, 1)):
-            _add_batch(db, insert(TEXTS, 0), columns, batch)
+        add_rows(db, partial(insert, file=0), columns, enumerate(rows, 1))
         return [OwnFile(source.place, rows.sha256())]
     files = find_files(root, source.file)
     loaded = []
     for number, file in enumerate(files):
         digest = _digest_of(file)
-        _load_file(db, file, columns, partial(insert, file=number))
+        load_file(db, file, columns, partial(insert, file=number))
         if _digest_of(file) != digest:
             raise NotRead(f"{_name_of(root, file)} changed while it was read")
         loaded.append(OwnFile(_name_of(root, file), digest))
@@ -93,24 +80,46 @@ def digest_now(source: OwnSource, root: Path) -> str | None:
 
 
 def find_files(root: Path, pattern: str) -> list[Path]:
-    """Return the files that a file, folder or pattern names, in their order. Raises NotRead."""
-    path = root / pattern
-    found: Iterable[Path]
-    if path.is_dir():
-        found = path.iterdir()
-    elif path.exists():
-        found = [path]
-    elif Path(pattern).is_absolute():
-        found = Path(path.anchor).glob(str(path.relative_to(path.anchor)))
-    else:
-        found = root.glob(pattern)
-    files = sorted(file for file in found if file.is_file() and not file.name.startswith("."))
+    """Return the files that a file, folder or pattern names, in their order.
+
+    Raises NotRead, also for what is found and is no file: its rows would be lost in silence.
+    """
+    try:
+        found = sorted(_found(root, pattern))
+    except (OSError, ValueError) as error:  # a folder that nobody may read, or no pattern
+        raise NotRead(f"{pattern} cannot be read: {error}") from error
+    files = [path for path in found if not path.name.startswith(NOT_OURS)]
+    if "**" in pattern:  # its folders are read
+        files = [path for path in files if not path.is_dir()]
     if not files:
         raise NotRead(f"no file is there as {pattern} says, relative to the home")
     for file in files:
-        if file.suffix.lower() not in SUFFIXES:
-            raise NotRead(f"{file.name} is none of {', '.join(SUFFIXES)}")
+        _require_file(root, file)
     return files
+
+
+def _found(root: Path, pattern: str) -> Iterable[Path]:
+    path = root / pattern
+    if path.is_dir():
+        return path.iterdir()
+    if path.exists():
+        return [path]
+    if Path(pattern).is_absolute():
+        return Path(path.anchor).glob(str(path.relative_to(path.anchor)))
+    return root.glob(pattern)
+
+
+def _require_file(root: Path, file: Path) -> None:
+    name = _name_of(root, file)
+    if file.is_dir():
+        raise NotRead(
+            f"{name} is a folder, whose files are not read. Read all with a pattern such as "
+            "ledger/**/*.csv"
+        )
+    if not file.is_file():
+        raise NotRead(f"{name} is no file, or leads to none")
+    if file.suffix.lower() not in SUFFIXES:
+        raise NotRead(f"{name} is none of {', '.join(SUFFIXES)}")
 
 
 def _name_of(root: Path, file: Path) -> str:
@@ -124,118 +133,3 @@ def _digest_of(file: Path) -> str:
             return hashlib.file_digest(content, "sha256").hexdigest()
     except OSError as error:
         raise NotRead(f"{file.name} cannot be read: {error.strerror}") from error
-
-
-def _load_file(
-    db: duckdb.DuckDBPyConnection,
-    file: Path,
-    columns: dict[str, str],
-    insert: Callable[[str], str],
-) -> None:
-    if file.suffix.lower() == ".xlsx":
-        for batch in _batches(_sheet_rows(file, columns)):
-            _add_batch(db, insert(TEXTS), columns, batch)
-        return
-    # DuckDB takes the name of a file as a pattern.
-    name = quote_text(escape(str(file)))
-    try:
-        if file.suffix.lower() == ".csv":
-            db.execute(insert(_csv_texts(db, file, name, columns)))
-        else:
-            db.execute(insert(_parquet_texts(db, file, name, columns)))
-    except (duckdb.IOException, duckdb.InvalidInputException) as error:
-        first_line = str(error).partition("\n")[0]
-        raise NotRead(f"{file.name} cannot be read: {printable(first_line)}") from error
-
-
-def _csv_texts(
-    db: duckdb.DuckDBPyConnection, file: Path, name: str, columns: dict[str, str]
-) -> str:
-    table = CSV.format(file=name)
-    _require_columns(file, db.sql(f"FROM {table}").columns, columns)
-    # Line 1 has the headings.
-    return _texts(f"row_number() OVER () + 1 AS row, * FROM {table}", columns, quote_identifier)
-
-
-def _parquet_texts(
-    db: duckdb.DuckDBPyConnection, file: Path, name: str, columns: dict[str, str]
-) -> str:
-    table = PARQUET.format(file=name)
-    relation = db.sql(f"FROM {table}")
-    types = {
-        column: str(kind) for column, kind in zip(relation.columns, relation.types, strict=True)
-    }
-    _require_columns(file, [*types], columns)
-
-    def text(column: str) -> str:
-        value = quote_identifier(column)
-        # A number of 15 digits is the same in a float and in decimal.
-        return f"printf('%.15g', {value})" if types[column] in FLOATS else f"{value}::VARCHAR"
-
-    return _texts(f"file_row_number + 1 AS row, * FROM {table}", columns, text)
-
-
-def _texts(rows: str, columns: dict[str, str], text: Callable[[str], str]) -> str:
-    """Return the query of the texts of all roles; a role without a column has none."""
-    names = [
-        f"{text(columns[role]) if role in columns else 'NULL::VARCHAR'} AS {role}_text"
-        for role in ROLES
-    ]
-    return f"SELECT row, {', '.join(names)} FROM (SELECT {rows})"
-
-
-def _batches(rows: Iterable[NumberedTexts]) -> Iterator[list[NumberedTexts]]:
-    """Yield rows in lists of at most BATCH."""
-    left = iter(rows)
-    batch = list(islice(left, BATCH))
-    while batch:
-        yield batch
-        batch = list(islice(left, BATCH))
-
-
-def _add_batch(
-    db: duckdb.DuckDBPyConnection,
-    statement: str,
-    columns: dict[str, str],
-    batch: Sequence[NumberedTexts],
-) -> None:
-    """Add rows with their numbers; the values are in the order of `columns`."""
-    table = {"row": pa.array([number for number, _values in batch], pa.int64())}
-    by_role = dict(zip(columns, zip(*(values for _row, values in batch), strict=True), strict=True))
-    nothing = [None] * len(batch)
-    for role in ROLES:
-        table[f"{role}_text"] = pa.array(by_role.get(role, nothing), pa.string())
-    db.from_arrow(pa.table(table)).query("added", statement)
-
-
-def _sheet_rows(file: Path, columns: dict[str, str]) -> Iterator[NumberedTexts]:
-    """Yield the rows of the first sheet of a workbook, whose first row has the headings."""
-    try:
-        book = openpyxl.load_workbook(file, read_only=True, data_only=True)
-    except Exception as error:  # a damaged workbook fails in many ways
-        raise NotRead(f"{file.name} is no workbook that can be read") from error
-    try:
-        rows = book.worksheets[0].iter_rows(values_only=True)
-        headings = [str(cell or "") for cell in next(rows, ())]
-        _require_columns(file, headings, columns)
-        places = [headings.index(column) for column in columns.values()]
-        for number, cells in enumerate(rows, 2):
-            yield number, tuple(map(text_of, _at(cells, places)))
-    finally:
-        book.close()
-
-
-def _at(cells: Sequence[Any], places: Sequence[int]) -> Iterator[Any]:
-    """Yield cells by their place; a short row has none at its end."""
-    for place in places:
-        yield cells[place] if place < len(cells) else None
-
-
-def _require_columns(file: Path, there: Sequence[str], columns: dict[str, str]) -> None:
-    for role, column in columns.items():
-        if column not in there:
-            known = ", ".join(printable(name, 40) for name in there[:MOST_NAMED])
-            raise NotRead(
-                f"{file.name} has no column {printable(column, 40)} (role {role}). Its columns: "
-                f"{known}"
-            )

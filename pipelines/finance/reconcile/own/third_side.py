@@ -14,11 +14,13 @@ from pipelines.core.text import counted, printable, quote_text
 from pipelines.finance.own_mapping import OwnSource
 from pipelines.finance.reconcile.normalize import Sides
 from pipelines.finance.reconcile.own import statements as sql
+from pipelines.finance.reconcile.own.files import PASSING
 from pipelines.finance.reconcile.own.inputs import RULE, OwnInputs
 from pipelines.finance.reconcile.own.not_read import NotRead
 from pipelines.finance.reconcile.own.rows import OwnTable, scales_of_service
 from pipelines.finance.reconcile.own.sources import OwnFile, digest_of_all, load_texts
 from pipelines.warehouse.duckdb_file import Row, fetch_rows
+from pipelines.warehouse.memory_limit import is_memory_refused, readable_error
 
 NEEDS: Final = {
     ("usage", "id"): ("usage.id", "usage.amount", "usage.currency"),
@@ -66,7 +68,7 @@ class ThirdSide:
         return digest_of_all(self.files) if self.files else None
 
     def read(self, sides: Sides, inputs: OwnInputs) -> None:
-        """Read the rows, or note why they cannot be read. Raises duckdb.Error."""
+        """Read the rows, or note why they cannot be read. Raises duckdb.Error for no memory."""
         self._table.create(self._db)
         self._scales = scales_of_service(self._db, self.source.against)
         try:
@@ -80,6 +82,10 @@ class ThirdSide:
             self._require_rows(inputs)
         except NotRead as error:
             self.problem = f"{error}. {CHECK}"
+        except duckdb.Error as error:
+            if is_memory_refused(error) or isinstance(error, PASSING):
+                raise
+            self.problem = f"{self.source.place} cannot be read: {readable_error(error)}. {CHECK}"
         self._create_views()
 
     def _require_roles(self, sides: Sides) -> None:
