@@ -17,6 +17,7 @@ BROWSER = FOLDER / "browser"
 CLUSTER = FOLDER / "cluster"
 OFFICE = FOLDER / "office"
 POSTGRESQL = (
+    FOLDER / "finance/test_database_approvals.py",
     FOLDER / "metadata/test_postgresql.py",
     FOLDER / "metadata/test_server_session.py",
     FOLDER / "rate_limit/test_postgresql.py",

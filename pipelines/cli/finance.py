@@ -175,10 +175,13 @@ def approve(
         int | None, Option(min=1, help="Number of the copy, if there are several.")
     ] = None,
     manifest: Annotated[str, Option(help="SHA-256 of its manifest, as you read it.")] = "",
+    database: Annotated[
+        str, Option(help="Variable with the URL of the metadata database and your user there.")
+    ] = "",
     _json: program.Json = False,
 ) -> int:
     """Verify and approve a prepared copy, as another user of the machine than who prepared it."""
-    approved = finance.approve.approve_copy(month.date(), number, manifest)
+    approved = finance.approve.approve_copy(month.date(), number, manifest, None, database)
     show(approved["sums"], json_value=approved, if_empty="The month has no totals.")
     line(f"Prepared by {approved['preparer']}, from data until {approved['as_of']}.")
     if approved["accept_open"]:

@@ -110,7 +110,7 @@ class Settings(values.Table):
     readers: str | None = None
     """group of the machine that may read reports, statements and closed months, and approve"""
     approvers: tuple[str, ...] = ()
-    """users of the machine who may approve; none: any but root, nobody, and who prepared"""
+    """users who may approve; none: any user of the machine but root, nobody, and who prepared"""
     notify: Variables = ()
     """names of environment variables with Apprise URLs that receive findings"""
     notify_summary: Variables = ()

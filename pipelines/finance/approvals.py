@@ -26,6 +26,7 @@ from pipelines.core.errors import LockHeld, PartnerSyncError
 from pipelines.core.files import private_folder, share, storing
 from pipelines.core.person import name_of
 from pipelines.core.text import printable
+from pipelines.finance.database_approvals import read_approvals
 from pipelines.finance.inputs import copy_folder, read_copies
 from pipelines.finance.late_postings import why_late
 from pipelines.finance.reconcile.close_copy import MANIFEST, require_intact
@@ -44,12 +45,22 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Note:
-    """What a file in the inbox says, and the user who owns it."""
+    """What an approval says, and the user who owns it: of the machine, or of a server (`role`).
 
-    owner: int
+    `refusal`: why it counts for nothing, where the server says so.
+    """
+
+    owner: int | None
     month: str
     number: int
     manifest_sha256: str
+    role: str = ""
+    refusal: str = ""
+
+    @property
+    def approver(self) -> str:
+        """Return the name of the user."""
+        return self.role or name_of(self.owner or 0)
 
 
 class Written(msgspec.Struct):
@@ -92,6 +103,8 @@ def take_over(stores: Stores) -> list[str]:
     What is no approval is deleted and logged. No correction is posted meanwhile: if another command
     makes versions or books, approvals wait for the next one. The caller does not hold that lock.
     """
+    if stores.settings.metadata_url is not None:
+        return _take_over_of_server(stores)
     inbox = stores.settings.home.inbox
     try:
         files = sorted(file for file in inbox.iterdir() if not file.name.startswith("."))
@@ -128,6 +141,45 @@ def _take_over(stores: Stores, files: list[Path]) -> list[str]:
     return sentences
 
 
+def _take_over_of_server(stores: Stores) -> list[str]:
+    """Close the months that other users of the PostgreSQL server approved."""
+    waiting = set[str]()
+    for close in read_copies(stores).values():
+        if close.state == "prepared":
+            waiting.add(close.manifest_sha256)
+    if not waiting:
+        return []
+    sentences = []
+    try:
+        with hold_lock(stores.metadata.locks, BUILD, timeout_seconds=0):
+            for note in _notes_of_server(stores):
+                if note.manifest_sha256 in waiting:
+                    sentences.extend(_sentence(stores, note))
+    except PartnerSyncError as error:
+        logger.warning("Approvals on the server wait for the next command: %s", error)
+    return sentences
+
+
+def _sentence(stores: Stores, note: Note) -> list[str]:
+    """Return that a month was closed; nothing for what is no approval, which is logged."""
+    try:
+        return [_close(stores, note)]
+    except Refused as refusal:
+        logger.warning("An approval on the server closes nothing: %s.", refusal)
+        return []
+
+
+def _notes_of_server(stores: Stores) -> list[Note]:
+    notes = []
+    for found in read_approvals(stores):
+        about = found.approval
+        note = Note(
+            None, about.month, about.number, about.manifest_sha256, found.role, found.refusal
+        )
+        notes.append(note)
+    return notes
+
+
 def _read(file: Path, *, is_moved: bool = False) -> Note:
     """Return what a file says that anybody may have made. Raises Refused, and OSError.
 
@@ -161,7 +213,7 @@ def _read(file: Path, *, is_moved: bool = False) -> Note:
 
 def _close(stores: Stores, note: Note) -> str:
     """Close the month that a note approves; return a sentence. Raises Refused, PartnerSyncError."""
-    approver = name_of(note.owner)
+    approver = note.approver
     what = f"{note.month} ({note.number:03}), approved by {approver}"
     copies = read_copies(stores)
     folder = copy_folder(stores, _month_of(note), note.number)
@@ -196,12 +248,22 @@ def _close(stores: Stores, note: Note) -> str:
 
 def _require_approver(stores: Stores, note: Note, folder: Path) -> None:
     """Raise Refused if the owner of a note must not approve the copy in a folder."""
-    preparers = preparers_of(json.loads((folder / MANIFEST).read_bytes()))
-    owner_of_home = stores.settings.home.root.stat().st_uid
-    refusal = why_not_by(note.owner, [*preparers, owner_of_home, os.getuid()])
+    manifest = json.loads((folder / MANIFEST).read_bytes())
     approvers = stores.settings.approvers
-    if approvers and name_of(note.owner) not in approvers:
-        refusal = f"{name_of(note.owner)} is not in setting approvers"
+    refusal = note.refusal
+    if note.owner is not None:
+        owner_of_home = stores.settings.home.root.stat().st_uid
+        others = [*preparers_of(manifest), owner_of_home, os.getuid()]
+        refusal = why_not_by(note.owner, others)
+    # Of a server, nobody can see which users are one person: so they are named.
+    is_named = note.approver in approvers
+    if not is_named and (approvers or note.role):
+        refusal = f"{note.approver} is not in setting approvers"
+    preparer_role = manifest.get("preparer_role")
+    if note.role and note.role == preparer_role:
+        refusal = f"{note.role} prepared it"
+    if bool(note.role) != bool(preparer_role):
+        refusal = "it was prepared while the metadata database was another one"
     if refusal:
         raise Refused(f"{folder}: {refusal}")
 
@@ -229,11 +291,14 @@ def _keep(stores: Stores, file: Path, note: Note) -> None:
 def why_not_evident(stores: Stores, close: Close) -> str:
     """Return why the approval of a closed month is not to be seen any more; empty if it is.
 
-    The file of the approver is evidence against the user of the home, who could write the row of
-    the close, but no file of another user.
+    What the approver owns is evidence against the user of the home, who could write the row of the
+    close, but nothing of another user.
     """
     if close.approval != "two" or close.state != "closed":
         return ""
+    folder = copy_folder(stores, close.month, close.number)
+    if json.loads((folder / MANIFEST).read_bytes()).get("preparer_role"):
+        return _why_not_on_server(stores, close)
     file = _evidence(stores, f"{close.month:%Y-%m}", close.number)
     try:
         note = _read(file, is_moved=True)
@@ -242,11 +307,22 @@ def why_not_evident(stores: Stores, close: Close) -> str:
     except Refused as refusal:
         return f"The approval {file} was changed: {refusal}."
     about = (note.month, note.number, note.manifest_sha256)
-    if about != (f"{close.month:%Y-%m}", close.number, close.manifest_sha256):
-        return f"The approval {file} is of another copy."
-    if name_of(note.owner) != close.reviewer:
-        return f"The approval {file} is owned by {name_of(note.owner)}, not by {close.reviewer}."
-    return ""
+    wanted = (f"{close.month:%Y-%m}", close.number, close.manifest_sha256)
+    problem = ""
+    if about != wanted:
+        problem = f"The approval {file} is of another copy."
+    elif note.approver != close.reviewer:
+        problem = f"The approval {file} is owned by {note.approver}, not by {close.reviewer}."
+    return problem
+
+
+def _why_not_on_server(stores: Stores, close: Close) -> str:
+    """Return that the server has no approval of a close any more; empty if it has."""
+    for found in read_approvals(stores) if stores.settings.metadata_url else ():
+        is_of_close = found.approval.manifest_sha256 == close.manifest_sha256
+        if is_of_close and found.role == close.reviewer:
+            return ""
+    return f"The server has no approval of {close.month:%Y-%m} by {close.reviewer} any more."
 
 
 def _evidence(stores: Stores, month: str, number: int) -> Path:

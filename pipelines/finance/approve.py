@@ -20,6 +20,7 @@ from pipelines.core.person import name_of
 from pipelines.core.text import printable
 from pipelines.finance.approvals import preparers_of, why_not_by
 from pipelines.finance.closing.verify import find_problems
+from pipelines.finance.database_approvals import Approval, put_approval
 from pipelines.finance.reconcile.close_copy import MANIFEST, digest_of
 
 NOTE_MODE: Final = 0o644
@@ -27,22 +28,29 @@ SHOWN_PROBLEMS: Final = 3
 
 
 def approve_copy(
-    month: date, number: int | None = None, manifest_sha256: str = "", home: Home | None = None
+    month: date,
+    number: int | None = None,
+    manifest_sha256: str = "",
+    home: Home | None = None,
+    database: str = "",
 ) -> dict[str, Any]:
     """Verify a prepared copy and put its digest into the inbox of a home; return what is approved.
 
     `number`: of the copy; `manifest_sha256`: of its manifest, as it was read. One of them is needed
     where the month has several copies. `home`: None for that of the environment. Reads only the
-    copy, as the user who runs it: that user needs no right to the home. Raises ConfigurationError,
-    ArchiveDamaged.
+    copy, as the user who runs it: that user needs no right to the home. `database`: variable with
+    the URL of the metadata database and the user's own name there, if that is on a server. Raises
+    ConfigurationError, ArchiveDamaged.
     """
     if home is None:
         home = Home.from_environment()
     folder = _named(home, month, number, manifest_sha256)
     manifest, signed, problems = _verify(folder)
     user = os.getuid()
-    refusal = _why_not_of(manifest, folder)
-    refusal = refusal or why_not_by(user, [*preparers_of(manifest), home.root.stat().st_uid])
+    preparer_role = manifest.get("preparer_role")
+    refusal = _why_not_of(manifest, folder) or _why_not_there(preparer_role, database)
+    if not refusal and not database:
+        refusal = why_not_by(user, [*preparers_of(manifest), home.root.stat().st_uid])
     if refusal:
         raise ConfigurationError(
             f"The copy {folder} cannot be approved: {refusal}. Nothing was changed.",
@@ -59,8 +67,13 @@ def approve_copy(
         "number": manifest["number"],
         "manifest_sha256": signed,
     }
-    _put(home, note)
-    return {**note, "copy": str(folder), "approver": name_of(user), **_shown(manifest)}
+    approver = name_of(user)
+    if database and preparer_role:
+        approval = Approval(note["month"], note["number"], signed)
+        approver = put_approval(database, approval, preparer_role)
+    else:
+        _put(home, note)
+    return {**note, "copy": str(folder), "approver": approver, **_shown(manifest)}
 
 
 def _named(home: Home, month: date, number: int | None, manifest_sha256: str) -> Path:
@@ -88,8 +101,8 @@ def _named(home: Home, month: date, number: int | None, manifest_sha256: str) ->
     if len(named) > 1:
         raise ConfigurationError(
             f"{month:%Y-%m} has several copies: {known}. Nothing was approved.",
-            f"Name the one that you read: `partner-sync close approve {month:%Y-%m} --number "
-            f"{int(copies[-1].name)}`, or its manifest with --manifest.",
+            f"Name the one that you read: --number {int(copies[-1].name)}, or --manifest with the "
+            "SHA-256 of its manifest.",
         )
     return named[0]
 
@@ -152,4 +165,15 @@ def _why_not_of(manifest: dict[str, Any], folder: Path) -> str:
         return "its manifest is of another copy"
     if manifest.get("approval") != "two":
         return "it is not waiting for an approval"
+    return ""
+
+
+def _why_not_there(preparer_role: str | None, database: str) -> str:
+    """Return why an approval does not belong where it would be left; empty if it does."""
+    if preparer_role and not database:
+        return (
+            "a user of the database approves it, who names the variable with its URL in --database"
+        )
+    if database and not preparer_role:
+        return "a user of the machine approves it, without --database"
     return ""

@@ -64,13 +64,8 @@ def prepare_close(session: Stores, month: date, said: Signing) -> str:
 
     As `freeze_month` does.
     """
-    if session.settings.metadata_url or session.settings.files:
-        raise ConfigurationError(
-            f"{month:%Y-%m} cannot be prepared: several machines may use this home, and the owner "
-            "of a file is who approves only on one of them. Nothing was written.",
-            "Close it with `partner-sync close month`, or prepare it in a home of one machine.",
-        )
-    open_inbox(session.home)
+    if session.settings.metadata_url is None:
+        open_inbox(session.home)
     return freeze_month(session, month, _signed_here(said, "two"))
 
 

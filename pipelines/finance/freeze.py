@@ -23,6 +23,7 @@ from pipelines.finance.approvals import take_over
 from pipelines.finance.close_refusals import TIME, find_refusals, not_assigned, one_person
 from pipelines.finance.closing.journal import JournalBasis, describe_journal
 from pipelines.finance.closing.write import Basis, OwnRows, write_copy
+from pipelines.finance.database_approvals import home_role
 from pipelines.finance.inputs import (
     copy_folder,
     read_closes,
@@ -241,6 +242,7 @@ def _copy(
         own=own,
         readers=session.settings.readers,
         preparers=(os.getuid(), login_id()),
+        preparer_role=home_role(session) if close.approval == "two" else None,
     )
     close.manifest_sha256 = write_copy(db, close, folder, basis, session.warehouse.store)
     return folder

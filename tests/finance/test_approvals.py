@@ -185,12 +185,6 @@ def test_a_passing_failure_keeps_the_approval(prepared: Stores) -> None:
     assert file.exists()
 
 
-def test_no_month_is_prepared_where_machines_share_a_home(books: Stores) -> None:
-    shared = books.changed(files="s3://bucket/home")
-    with pytest.raises(ConfigurationError, match="several machines may use this home"):
-        prepare_close(shared, SEPTEMBER, Signing())
-
-
 def test_severe_breaks_need_an_owner_and_a_reason_or_a_word_for_all(books: Stores) -> None:
     with pytest.raises(ConfigurationError, match="no owner with a reason") as refused:
         prepare_close(books, SEPTEMBER, Signing())

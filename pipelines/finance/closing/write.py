@@ -166,6 +166,8 @@ class Basis:
     closed; None without one that has balances. `erased` are digests of identifiers. `page` is the
     report as it is now, without names. `journal` is None without accounts. `readers` is the group
     that may read the copy, `preparers` the user who runs the command, and who logged in as another.
+    `preparer_role` is the home's user of the server that has the metadata database, if there is one
+    and another user of it approves.
     `own` is None without own books.
     """
 
@@ -176,6 +178,7 @@ class Basis:
     journal: JournalBasis | None
     readers: str | None
     preparers: tuple[int, int | None]
+    preparer_role: str | None = None
     own: OwnRows | None = None
 
 
@@ -246,6 +249,7 @@ def _write_files(db: duckdb.DuckDBPyConnection, close: Close, folder: Path, basi
         "closed_at": close.closed_at.isoformat(),
         "preparer_uid": basis.preparers[0],
         "preparer_login": basis.preparers[1],
+        "preparer_role": basis.preparer_role,
         "as_of": as_of,
         "connections": [name for (name,) in db.execute(CONNECTIONS).fetchall()],
         "scans": dict(db.execute(scans).fetchall()),
