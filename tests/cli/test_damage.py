@@ -27,7 +27,7 @@ BLOCK = 262_144  # bytes of a block of DuckDB
 WITHOUT_VERSION = {
     "configuration accept",
     *("approve", "check", "connections", "connections accept", "connections unblock", "discover"),
-    *("notify test", "plan", "runs", "versions list"),
+    *("notify test", "own check", "plan", "runs", "versions list"),
 }
 CURES = {"versions rebuild", "versions rollback"}
 WORKS = ARGUMENTS | {
@@ -39,6 +39,7 @@ WORKS = ARGUMENTS | {
     "erase": "late --reason=why --yes --force",
     "export": "csv",
     "prune": "--days=1 --force",
+    "statement": "first 2026-09",
     "trace month": "first 2026-09",
     "trace record": "acme usage u",
 }

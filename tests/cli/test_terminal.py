@@ -35,7 +35,9 @@ SHOWING = {  # what the service said
     *("sql", "trace record", "versions build", "versions rebuild"),
 }
 # Of these only the help is shown: this home has nothing to reconcile.
-RECONCILIATION = ("breaks", "close", "mapping", "report", "trace break", "trace month")
+RECONCILIATION = (
+    *("breaks", "close", "mapping", "own", "report", "statement", "trace break", "trace month"),
+)
 
 
 @dataclass
