@@ -237,6 +237,7 @@ def test_what_is_not_understood_is_listed_and_makes_the_source_uncertain(own: St
     )
     assert any(sentence in doubt.message for doubt in listed.doubts)
     assert all(row["doubt"] for row in listed.breaks.to_pylist())
+    assert list(judge(read_figures_of_books(own)).alerts.uncertain) == ["own_ledger"]
     (ledger, meter) = own_check.check(own)
     assert (ledger["not_understood"], meter["not_understood"]) == (7, 0)
     assert [(each["row"], each["role"], each["sent"]) for each in ledger["unread"]] == unread
@@ -487,6 +488,9 @@ def test_the_report_shows_own_books_only_where_there_are_some(own: Stores) -> No
     assert "ledger: ledger/*.csv, beside billing" in page
     assert "11 open breaks" not in page
     assert "10 open breaks" in page
+    section = page[page.index('<section id="own">') :].partition("</section>")[0]
+    assert "41.75" in section
+    assert "not known" not in section
     assert "partner-sync breaks --rule own_ledger" in page
     (listing,) = [each for each in figures.details if each.listing.name == "own-breaks"]
     assert listing.rows == len(LEDGER_BREAKS)

@@ -44,7 +44,7 @@ PERIODS = st.one_of(
         DAYS,
         st.sampled_from(["T", " ", "t"]),
         st.from_regex(rf"\A{CLOCK}\Z"),
-        st.sampled_from(["", "Z", "+02:00", "+0530", " UTC", "-11"]),
+        st.sampled_from(["", "Z", "+02:00", "+23:59", "-18:00", "+0530", " UTC", "-11"]),
     ),
     st.sampled_from(["2026-02-30", "2026-13", "30/09/2026", "0000-01-01", "20260930", "2026-9-1"]),
 )

@@ -51,7 +51,7 @@ WITH trimmed AS (
                 AND TRY_CAST(left(trimmed.period, 10) AS DATE)::VARCHAR = left(trimmed.period, 10)
                 THEN CAST(left(trimmed.period, 10) AS DATE)
              WHEN regexp_full_match(trimmed.period, {time})
-                THEN CAST(trimmed.period::TIMESTAMPTZ AT TIME ZONE {zone} AS DATE)
+                THEN CAST(TRY_CAST(trimmed.period AS TIMESTAMPTZ) AT TIME ZONE {zone} AS DATE)
              END AS day,
         {amount_value} AS amount_value, {quantity_value} AS quantity_value
     FROM trimmed

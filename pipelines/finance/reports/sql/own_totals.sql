@@ -19,7 +19,12 @@ WITH open AS (
         AND open.month IS NOT DISTINCT FROM totals.month
         AND open.currency IS NOT DISTINCT FROM totals.currency
 )
-SELECT ranked.* EXCLUDE (place)
+-- Where a side has no row, its sum is 0; where it has some without an amount, it is not known.
+SELECT
+    ranked.* EXCLUDE (place) REPLACE (
+        if(ranked.own_rows = 0, 0, ranked.own_amount) AS own_amount,
+        if(ranked.service_rows = 0, 0, ranked.service_amount) AS service_amount
+    )
 FROM ranked
 WHERE ranked.place <= 24
 ORDER BY ranked.source, ranked.month DESC NULLS LAST, ranked.currency
