@@ -64,6 +64,13 @@ def prepare_close(session: Stores, month: date, said: Signing) -> str:
 
     As `freeze_month` does.
     """
+    if session.settings.metadata_url is not None and not session.settings.approvers:
+        raise ConfigurationError(
+            f"{month:%Y-%m} cannot be prepared: setting approvers names nobody, and on a server "
+            "nobody can see which users are one person. Nothing was written.",
+            "Name the users of the PostgreSQL server who may approve in approvers, in "
+            "settings.toml.",
+        )
     if session.settings.metadata_url is None:
         open_inbox(session.home)
     return freeze_month(session, month, _signed_here(said, "two"))

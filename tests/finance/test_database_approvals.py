@@ -72,6 +72,8 @@ def test_another_user_of_the_server_approves(
     prepared: Stores, postgresql: Any, roles: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert not prepared.home.inbox.exists()
+    with pytest.raises(ConfigurationError, match="setting approvers names nobody"):
+        prepare_close(prepared.changed(approvers=()), SEPTEMBER, SAID)
     manifest = json.loads((prepared.home.closes / "2026-09" / "001" / MANIFEST).read_bytes())
     assert manifest["preparer_role"] == "home"
     with pytest.raises(ConfigurationError, match="names the variable with its URL in --database"):
