@@ -39,7 +39,7 @@ USAGE: Final[list[Record]] = [
 BILLS: Final[list[Record]] = [
     bill("b1", line("u1", "10.25"), number="INV-1"),
     bill("b2", line("u2", "9.10", 2), number="INV-2"),
-    bill("b3", line("u3", "4.40"), partner="second", number="INV-SECRET"),
+    bill("b3", line("u3", "98.76"), partner="second", number="INV-SECRET"),
     bill("b4", line("u1", "10.25"), number="INV-4", issued="2026-10-03T10:00:00Z"),
     bill("b5", line("gone", "9.99"), number="INV-5"),
     bill("b6", line(None, "1.50"), number="POSTAGE", status="paid", kind="postage"),

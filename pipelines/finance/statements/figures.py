@@ -14,98 +14,10 @@ import duckdb
 
 from pipelines.finance.reports.amounts import EXACT
 from pipelines.finance.statements import words
+from pipelines.finance.statements.tables import Key
 from pipelines.warehouse.duckdb_file import Row, fetch_rows
 
 MOST_LINES: Final = 100_000  # of a statement; the rest is counted
-# Once for all partners of a month: a scan of all rows for each partner would take hours.
-PREPARE: Final = """
-CREATE TEMP TABLE statement_totals AS
-SELECT
-    figures.connection, figures.partner, figures.currency,
-    coalesce(figures.used_amount, 0) AS used, coalesce(figures.billed_amount, 0) AS billed,
-    coalesce(figures.credited_amount, 0) AS credited,
-    coalesce(figures.difference, 0) AS difference, figures.verdict
-FROM reconciliation.summary AS figures
-WHERE figures.month = $month AND figures.partner IS NOT NULL;
-CREATE TEMP TABLE statement_breaks AS
-SELECT
-    breaks.break_id, breaks.connection, breaks.partner, breaks.currency, breaks.rule, breaks.cause,
-    breaks.difference,
-    breaks.uncertain IS NOT NULL OR breaks.doubt IS NOT NULL AS is_uncertain
-FROM reconciliation.breaks AS breaks
-WHERE breaks.month = $month AND breaks.state <> 'resolved' AND breaks.partner IS NOT NULL
-    -- What only own books say is nothing that a partner is asked for.
-    AND NOT starts_with(breaks.rule, 'own_');
-CREATE TEMP TABLE statement_lines AS
-WITH sides AS (
-    SELECT
-        'usage' AS side, used.connection, used.partner, used.id, used.id AS record, used._scan_id,
-        used._page, used._row, used.day AS date, used.quantity, used.price
-    FROM temp.used AS used
-    UNION ALL BY NAME
-    SELECT
-        'billing' AS side, billed.connection, billed.partner, billed.id,
-        coalesce(billed.number, billed.bill) AS record, billed._scan_id, billed._page, billed._row,
-        billed.issued_at::DATE AS date, billed.quantity, billed.price
-    FROM temp.billed AS billed
-)
-SELECT
-    requests.*, rows.side, rows.id, sides.date, rows.amount,
-    coalesce(sides.quantity, rows.quantity) AS quantity, sides.price,
-    -- A record that is gone is in no side. Of any other one, nobody knows whose it is.
-    CASE WHEN sides.side IS NOT NULL THEN sides.record
-         WHEN requests.rule = 'disappeared' AND rows.side = 'billing'
-            THEN regexp_replace(rows.id, '#[^#]*$', '')
-         WHEN requests.rule = 'disappeared' THEN rows.id END AS record
-FROM statement_breaks AS requests
-JOIN reconciliation.break_rows AS rows USING (break_id)
-LEFT JOIN sides
-    ON sides.side = rows.side AND sides.connection = requests.connection AND sides.id = rows.id
-    AND sides._scan_id = rows._scan_id AND sides._page = rows._page AND sides._row = rows._row
--- Usage may be on a bill of another partner, whose records are not for this one.
-WHERE NOT requests.is_uncertain AND coalesce(sides.partner = requests.partner,
-    sides.side IS NULL AND (requests.rule = 'disappeared' OR requests.cause <> 'other partner'))
-ORDER BY requests.connection, requests.partner;
-CREATE TEMP TABLE statement_requests AS
-SELECT requests.*, (
-    SELECT count(*) FROM statement_lines AS lines WHERE lines.break_id = requests.break_id
-) AS lines
-FROM statement_breaks AS requests;
-"""
-FEES: Final = """
-CREATE TEMP TABLE statement_fees AS
-SELECT fees.connection, fees.partner, fees.currency, fees.kind, sum(fees.amount) AS amount
-FROM reconciliation.without_usage AS fees
-WHERE fees.month = $month AND fees.kind IS NOT NULL
-GROUP BY ALL
-"""
-# Copies of the first releases have no accepted fees by kind. Where the copy of a closed month is
-# damaged, books have no corrections: then the statement is provisional.
-NONE: Final = """
-CREATE TEMP TABLE statement_{} AS
-SELECT
-    NULL::VARCHAR AS connection, NULL::VARCHAR AS partner, NULL::VARCHAR AS currency,
-    NULL::VARCHAR AS kind, 0 AS amount
-WHERE false
-"""
-CORRECTIONS: Final = """
-CREATE TEMP TABLE statement_corrections AS
-SELECT
-    posted.connection, posted.partner, posted.currency, posted.month, posted.side,
-    if(posted.side = 'billing', regexp_replace(posted.id, '#[^#]*$', ''), posted.id) AS record,
-    posted.amount_before, posted.amount_now, posted.difference
-FROM reconciliation.corrections AS posted
-WHERE posted.posted_to = $month AND posted.partner IS NOT NULL
-"""
-MAY_LACK: Final = {"fees": FEES, "corrections": CORRECTIONS}
-PARTNERS: Final = """
-SELECT rows.connection, rows.partner FROM statement_totals AS rows
-UNION
-SELECT rows.connection, rows.partner FROM statement_requests AS rows
-UNION
-SELECT rows.connection, rows.partner FROM statement_corrections AS rows
-ORDER BY ALL
-"""
 OF_PARTNER: Final = """
 SELECT rows.* EXCLUDE (connection, partner)
 FROM statement_{table} AS rows
@@ -114,8 +26,6 @@ ORDER BY {order}
 """
 BY_DIFFERENCE: Final = "rows.currency, abs(rows.difference) DESC NULLS LAST, rows.break_id"
 BY_AMOUNT: Final = f"{BY_DIFFERENCE}, rows.side DESC, abs(rows.amount) DESC NULLS LAST, rows.id"
-Key = tuple[str, str]
-"""Connection and identifier of a partner."""
 
 
 @dataclass(frozen=True)
@@ -161,23 +71,6 @@ class Statement:
     requests: Sequence[Request] = ()
     corrections: Sequence[Row] = ()
     provisional: Sequence[str] = field(default_factory=tuple)
-
-
-def prepare(db: duckdb.DuckDBPyConnection, month: date) -> list[Key]:
-    """Create tables of a month in open books, or an open copy; return its partners.
-
-    Raises duckdb.Error.
-    """
-    bound = {"month": month}
-    for statement in db.extract_statements(PREPARE):
-        names = {name: bound[name] for name in statement.named_parameters}
-        db.execute(statement, names)
-    for table, query in MAY_LACK.items():
-        try:
-            db.execute(query, bound)
-        except duckdb.CatalogException:
-            db.execute(NONE.format(table))
-    return db.execute(PARTNERS).fetchall()
 
 
 def read_statement(

@@ -21,7 +21,8 @@ from pipelines.finance.inputs import standing_closes
 from pipelines.finance.reconcile.close_copy import MANIFEST
 from pipelines.finance.reconciled import create_rows, open_reconciled
 from pipelines.finance.statements import words
-from pipelines.finance.statements.figures import Key, Source, Statement, prepare, read_statement
+from pipelines.finance.statements.figures import Source, Statement, read_statement
+from pipelines.finance.statements.tables import Key, prepare
 from pipelines.finance.trace_source import open_copy
 from pipelines.finance.unread import read_not_evaluated
 from pipelines.metadata.tables import Close

@@ -22,6 +22,7 @@ OF_CAUSE: Final = {
     "other quantity": "The bill has another quantity than the usage",
     "other currency": "The bill has another currency than the usage",
     "other partner": "Usage that is billed to another account",
+    "usage of another partner": "Billed, and no usage of this account is known for it",
     "rounding adds up": "Rounding of many bill lines adds up",
     "total above its lines": "The total of the bill is above the sum of its lines",
     "total below its lines": "The total of the bill is below the sum of its lines",

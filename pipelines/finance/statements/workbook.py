@@ -23,7 +23,7 @@ TOTALS: Final = {
     "difference": "difference",
     "fees": "accepted fees",
     "asked": "asked for",
-    "rest": "not asked for",
+    "rest": "the rest",
 }
 FEES: Final = {"kind": "kind", "currency": "currency", "amount": "amount"}
 LINES: Final = {
