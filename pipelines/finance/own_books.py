@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable
 from contextlib import suppress
 from decimal import Decimal
-from typing import Final
+from typing import Any, Final
 
 import duckdb
 import psutil
@@ -16,6 +16,7 @@ from pipelines.core.errors import PartnerSyncError
 from pipelines.core.files import remove
 from pipelines.core.text import quote_text
 from pipelines.finance.reconcile.basis import Inputs
+from pipelines.finance.reconcile.own.before import Before
 from pipelines.finance.reconcile.own.inputs import RULE, OwnInputs
 from pipelines.finance.reconcile.own.sources import digest_now
 from pipelines.load.records import EXACT
@@ -26,8 +27,9 @@ from pipelines.warehouse.duckdb_file import Row
 # Of a source that was not compared, what it had when it was compared last.
 BEFORE: Final = """
 SELECT
-    sources.source, if(sources.evaluated, sources.rows, sources.rows_before),
-    if(sources.evaluated, sources.sha256, NULL)
+    sources.source, if(sources.evaluated, sources.sha256, NULL),
+    greatest(sources.rows_before, if(sources.evaluated, sources.rows, NULL)),
+    sources.fewest_rows, sources.begins
 FROM reconciliation.own_sources AS sources
 """
 
@@ -46,7 +48,7 @@ def have_changed(stores: Stores, published: Books | None, inputs: Inputs) -> boo
     """
     if inputs.mapping is None or not inputs.mapping.own:
         return False
-    digests = {name: digest for name, _rows, digest in _read_before(stores, published)}
+    digests = {name: digest for name, digest, *_before in _read_before(stores, published)}
     for name, source in inputs.mapping.own.items():
         now = digest_now(source, stores.home.root)
         if now is None or now != digests.get(name):
@@ -56,11 +58,11 @@ def have_changed(stores: Stores, published: Books | None, inputs: Inputs) -> boo
 
 def read_own_inputs(stores: Stores, published: Books | None) -> OwnInputs:
     """Return what own books are read with."""
-    rows = {name: rows for name, rows, _digest in _read_before(stores, published)}
+    before = _read_before(stores, published)
     return OwnInputs(
         root=stores.home.root,
         now=stores.clock.utc_now(),
-        rows_before={name: number for name, number in rows.items() if number is not None},
+        before={name: Before(*about) for name, _digest, *about in before},
     )
 
 
@@ -93,10 +95,8 @@ def sums_of_breaks(rows: Iterable[Row]) -> list[Row]:
     return [total for _key, total in sorted(sums.items())]
 
 
-def _read_before(
-    stores: Stores, published: Books | None
-) -> list[tuple[str, int | None, str | None]]:
-    """Return sources of the published books: name, rows, digest; none of books without any."""
+def _read_before(stores: Stores, published: Books | None) -> list[tuple[Any, ...]]:
+    """Return sources of the published books: name, digest, and what Before has; none of none."""
     if published is not None:
         with (
             suppress(PartnerSyncError, duckdb.Error),

@@ -8,6 +8,7 @@ from pipelines.config import values
 
 # The heading of a column as it stands in the file: `Invoice No.` is one.
 Column = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]+$")] | None
+Month = Annotated[str, Field(pattern=r"^[0-9]{4}-(0[1-9]|1[0-2])$")]
 Number = Annotated[int, Field(ge=0)]
 
 
@@ -49,7 +50,10 @@ class OwnSource(values.Table):
     )
     table: values.Text | None = _about("its table, such as journal_lines or books.journal_lines")
     fewest_rows: Number | None = _about(
-        "rows that it must have. Without it: 90 % of the rows that the books before had"
+        "rows that it must have. It must also have 90 % of the most rows since this was set"
+    )
+    begins: Month | None = _about(
+        "first month of records that it must have. Without it: its first one that the service has"
     )
     roles: OwnRoles = _about("its columns", OwnRoles())
 
@@ -70,6 +74,8 @@ class OwnSource(values.Table):
             raise ValueError("roles must have amount and currency")
         if roles.id and roles.number:
             raise ValueError("roles must have id or number, not both")
+        if roles.quantity and self.against == "billing":
+            raise ValueError('quantity is of usage: use it with against = "usage"')
         if roles.number and self.against == "usage":
             raise ValueError('number is of bills: use it with against = "billing"')
         has_key = roles.id or roles.number

@@ -195,7 +195,7 @@ class _Engine:
                 if self.inputs.may_grow and is_memory_refused(error):
                     raise
                 third_side.problem = f"Its query failed: {readable_error(error)}"
-            third_side.note(self.inputs.own)
+            third_side.note()
             self.db.execute(INSERT_RULE, third_side.as_rule())
 
     def _evaluate(self, statement: Statement) -> None:

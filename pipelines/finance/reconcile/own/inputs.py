@@ -6,13 +6,15 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
+from pipelines.finance.reconcile.own.before import Before
+
 RULE: Final = "own_"  # begins the name of the rule of each source
 
 
 @dataclass(frozen=True)
 class OwnInputs:
-    """What own books are read with: the home, the time, and the rows that sources had before."""
+    """What own books are read with: the home, the time, and the what sources had before."""
 
     root: Path
     now: datetime
-    rows_before: Mapping[str, int] = field(default_factory=dict)
+    before: Mapping[str, Before] = field(default_factory=dict)

@@ -11,7 +11,7 @@ CREATE: Final = """
 CREATE TABLE reconciliation.own_sources (
     source VARCHAR, connection VARCHAR, against VARCHAR, place VARCHAR, match_by VARCHAR,
     read_at TIMESTAMPTZ, sha256 VARCHAR, rows BIGINT, rows_before BIGINT, not_understood BIGINT,
-    matched BIGINT, evaluated BOOLEAN, reason VARCHAR
+    matched BIGINT, evaluated BOOLEAN, reason VARCHAR, fewest_rows BIGINT, begins DATE
 );
 CREATE TABLE reconciliation.own_files (
     source VARCHAR, connection VARCHAR, file VARCHAR, sha256 VARCHAR, rows BIGINT
@@ -27,7 +27,7 @@ CREATE TABLE reconciliation.own_totals (
 """
 INSERT_SOURCE: Final = """
 INSERT INTO reconciliation.own_sources
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
 """
 INSERT_FILE: Final = """
 INSERT INTO reconciliation.own_files
@@ -97,17 +97,27 @@ ODD_TOTALS: Final = """CASE WHEN own_rows > 0 AND counted_rows > 0
 MATCHED: Final = """
 SELECT count(*) FROM own_keys AS keys WHERE keys.own_rows > 0 AND keys.counted_rows > 0
 """
-# Own books begin with their first month, and are compared from then on.
-BEGIN_BY_PERIOD: Final = """
-SET VARIABLE own_begin = (SELECT min(own.month) FROM {table} AS own WHERE own.unread IS NULL)
-"""
-BEGIN_BY_RECORDS: Final = """
-SET VARIABLE own_begin = (
+# Own books begin with the first month of a record that they have, or of theirs if the service has
+# records of it: one wrong year in own books makes nothing begin earlier.
+BEGIN: Final = """
+SET VARIABLE own_begin = coalesce({begins}, least((
     SELECT min(service.month)
     FROM temp.{service} AS service
     JOIN own_keys AS keys ON keys.hash = hash(service.key)
     WHERE keys.own_rows > 0
-)
+), (
+    SELECT min(own.month)
+    FROM {table} AS own
+    WHERE own.unread IS NULL AND own.month IN (SELECT service.month FROM temp.{service} AS service)
+)))
+"""
+BEGAN: Final = "SELECT getvariable('own_begin')"
+# Of those, nobody knows whether own books agree.
+UNREAD_RECORDS: Final = """
+SELECT count(*)
+FROM temp.{service} AS service
+WHERE service.is_counted AND service.unread IS NOT NULL
+    AND (service.month IS NULL OR service.month >= getvariable('own_begin'))
 """
 FOUND: Final = """
 CREATE OR REPLACE TEMP TABLE own_found AS
@@ -147,7 +157,10 @@ WITH rows AS (
     GROUP BY rows.key, rows.currency
 ), keys AS (
     SELECT
-        rows.key, bool_or(rows.unread IS NOT NULL) AS is_unread, max(rows.apart) AS apart,
+        rows.key, bool_or(rows.unread IS NOT NULL AND (rows.side = 'own' OR (
+            -- Of totals, the records that can be read are compared.
+            rows.is_counted AND NOT {by_totals}))) AS is_unread,
+        max(rows.apart) AS apart,
         count(*) FILTER (rows.side = 'own') AS own_rows,
         count(*) FILTER (rows.is_counted) AS counted_rows,
         min(rows.partner) FILTER (rows.is_counted) AS service_partner,
@@ -166,7 +179,10 @@ WITH rows AS (
         coalesce(TRY_CAST(abs(pairs.difference) AS DECIMAL(38, 16)) <= greatest(
             coalesce({minor_terms}) * coalesce(currencies.minor_unit, 0.01), {share_terms}
         ), false) AS is_tolerated,
-        (month + INTERVAL 1 MONTH)::DATE + getvariable('grace_days') > read_until.day AS is_early
+        -- A month that is far ahead of the service is a wrong one: it would never be due.
+        month <= read_until.day + INTERVAL 1 MONTH
+            AND (month + INTERVAL 1 MONTH)::DATE + getvariable('grace_days') > read_until.day
+            AS is_early
     FROM pairs
     JOIN keys USING (key)
     LEFT JOIN reconciliation.currencies AS currencies USING (currency)
@@ -181,6 +197,8 @@ WITH rows AS (
             WHEN pairs.is_unread THEN NULL
             WHEN pairs.is_early AND ({by_totals} OR pairs.own_in_key = 0
                 OR pairs.counted_in_key = 0) THEN NULL
+            -- Booked and reversed.
+            WHEN pairs.counted_in_key = 0 AND pairs.difference = 0 THEN NULL
             WHEN pairs.counted_in_key = 0 AND starts_with(pairs.key, '?|')
                 THEN 'own rows without an identifier'
             WHEN pairs.counted_in_key = 0

@@ -4,7 +4,7 @@ Here: one source from its texts to its breaks and totals, and why it has none. N
 (sources), its values (rows), and the SQL (statements).
 """
 
-from datetime import datetime
+from datetime import date, datetime
 from functools import cached_property
 from typing import Any, Final
 
@@ -14,6 +14,7 @@ from pipelines.core.text import counted, printable, quote_text
 from pipelines.finance.own_mapping import OwnSource
 from pipelines.finance.reconcile.normalize import Sides
 from pipelines.finance.reconcile.own import statements as sql
+from pipelines.finance.reconcile.own.before import NOTHING, require_begin, require_rows
 from pipelines.finance.reconcile.own.files import PASSING
 from pipelines.finance.reconcile.own.inputs import RULE, OwnInputs
 from pipelines.finance.reconcile.own.not_read import NotRead
@@ -32,7 +33,8 @@ NEEDS: Final = {
     ),
 }  # fmt: skip
 VIEWS: Final = {"usage": "used", "billing": "bills"}
-LEAST_SHARE: Final = 0.9  # of the rows of the books before
+# Without them on the side of the service, what own books say would not be compared.
+COMPARED: Final = {"partner", "period", "quantity"}
 CHECK: Final = "Run `partner-sync own check`"
 REMEDY: Final = "Compare both records. Correct your own books, or ask the service."
 
@@ -50,6 +52,9 @@ class ThirdSide:
         self.read_at: datetime | None = None
         self.rows: int | None = None
         self.matched: int | None = None
+        self.begins: date | None = None
+        self._before = NOTHING
+        self._unread_records = 0
         self._scales = table.read
 
     @property
@@ -71,6 +76,7 @@ class ThirdSide:
         """Read the rows, or note why they cannot be read. Raises duckdb.Error for no memory."""
         self._table.create(self._db)
         self._scales = scales_of_service(self._db, self.source.against)
+        self._before = inputs.before.get(self.name, NOTHING)
         try:
             self._require_roles(sides)
             files = load_texts(self._db, self.source, inputs.root, self._table.insert)
@@ -79,7 +85,7 @@ class ThirdSide:
             self.read_at = inputs.now
             ((self.rows,),) = self._db.execute(sql.ROWS.format(table=self._table.name)).fetchall()
             self._scales = self._table.scales(self._db, self._scales)
-            self._require_rows(inputs)
+            require_rows(self.name, self.source, self._before, self.rows or 0)
         except NotRead as error:
             self.problem = f"{error}. {CHECK}"
         except duckdb.Error as error:
@@ -90,25 +96,12 @@ class ThirdSide:
 
     def _require_roles(self, sides: Sides) -> None:
         """Raise NotRead where the mapping lacks what the service's records need."""
-        reason = sides.missing(NEEDS[self.source.against, self.source.match_by])
+        needs = dict.fromkeys(NEEDS[self.source.against, self.source.match_by])
+        for role in COMPARED & self.source.roles.columns().keys():
+            needs[f"{self.source.against}.{role}"] = None
+        reason = sides.missing(needs)
         if reason:
             raise NotRead(reason)
-
-    def _require_rows(self, inputs: OwnInputs) -> None:
-        """Raise NotRead where rows were lost."""
-        rows = self.rows or 0
-        before = inputs.rows_before.get(self.name, 0)
-        fewest = self.source.fewest_rows
-        if fewest is not None and rows < fewest:
-            raise NotRead(f"{self.source.place} has {counted(rows, 'row')}, fewer than {fewest:,}")
-        if rows == 0:
-            raise NotRead(f"{self.source.place} has no row")
-        if fewest is None and rows < LEAST_SHARE * before:
-            raise NotRead(
-                f"{self.source.place} has {counted(rows, 'row')}, and had {before:,} before. If "
-                f"that is right, set fewest_rows = {rows} below [own.{self.name}] in mapping.toml, "
-                "then run `partner-sync reconcile`"
-            )
 
     def _create_views(self) -> None:
         """Create the views of both: the service's records, and the own rows."""
@@ -134,16 +127,13 @@ class ThirdSide:
             self.match()
         if not self.problem:
             terms: Row = {"connection": self.source.connection}
-            begin = sql.BEGIN_BY_RECORDS
             month = {"own_month": "NULL::DATE", "service_month": "NULL::DATE"}
             if self.source.roles.period:
-                begin = sql.BEGIN_BY_PERIOD
                 month = {"own_month": "own.month", "service_month": "service.month"}
-            self._execute(begin, {})
-            self._execute(sql.INSERT_TOTALS, {**terms, "source": self.name}, **month)
             self._execute(sql.FOUND, {}, **self._terms_of_found())
             of_breaks = {**terms, "rule": self.rule, "files": self._names()}
             self._db.execute(sql.INSERT_BREAKS, of_breaks)
+            self._execute(sql.INSERT_TOTALS, {**terms, "source": self.name}, **month)
 
     def match(self) -> None:
         """Find which keys both have, and which differ. Raises duckdb.Error."""
@@ -163,6 +153,20 @@ class ThirdSide:
                 f"no {what} of {self.source.place} is one of {self.source.against}. {CHECK}, and "
                 f"correct [own.{self.name}.roles] in mapping.toml"
             )
+            return
+        self._find_begin()
+
+    def _find_begin(self) -> None:
+        """Find the first month that is compared, and what of it nobody can compare."""
+        begins = self.source.begins
+        self._execute(sql.BEGIN, {}, begins=f"DATE '{begins}-01'" if begins else "NULL::DATE")
+        ((self.begins,),) = self._db.execute(sql.BEGAN).fetchall()
+        try:
+            require_begin(self.name, self.source, self._before, self.begins)
+        except NotRead as error:
+            self.problem = f"{error}. {CHECK}"
+        query = sql.UNREAD_RECORDS.format(service=self._service)
+        ((self._unread_records,),) = self._db.execute(query).fetchall()
 
     def unread(self, limit: int) -> list[Row]:
         """Return rows that are not understood: file, row, role, what it says, and how many."""
@@ -191,6 +195,9 @@ class ThirdSide:
                 f"{counted(row['rows'], 'row')} not understood, such as row {row['row']} of "
                 f"{row['file']}: {row['role']} {sent}. {CHECK}"
             )
+        if self._unread_records:
+            records = counted(self._unread_records, "record")
+            return f"{records} of {self.source.against} not understood, and not compared"
         return ""
 
     def rows_of_month(self) -> str:
@@ -206,7 +213,7 @@ class ThirdSide:
             files=f"[{', '.join(map(quote_text, self._names()))}]",
         )
 
-    def note(self, inputs: OwnInputs) -> None:
+    def note(self) -> None:
         """Write what is known of the source to open books."""
         not_understood = sum(row["rows"] for row in self._first_unread)
         about = (
@@ -218,11 +225,13 @@ class ThirdSide:
             self.read_at,
             self.sha256,
             self.rows,
-            inputs.rows_before.get(self.name),
+            self._before.most_rows(self.source),
             not_understood,
             self.matched,
             not self.problem,
             self.problem or self.doubt() or None,
+            self.source.fewest_rows,
+            self._before.begins if self.problem else self.begins,
         )
         self._db.execute(sql.INSERT_SOURCE, about)
         if self._first_unread:

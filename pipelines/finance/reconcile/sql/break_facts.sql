@@ -47,11 +47,20 @@ WITH found AS (
     ANTI JOIN found USING (break_id)
 ), judged AS (
     SELECT
-        known.*, abs(if(known.rule = 'disappeared', coalesce(known.used_amount,
-            known.billed_amount), known.difference)) AS at_stake,
+        known.*,
+        -- What is booked to another partner or month is wrong as a whole, whatever the difference.
+        CASE WHEN known.rule = 'disappeared'
+                THEN abs(coalesce(known.used_amount, known.billed_amount))
+             WHEN starts_with(known.rule, 'own_')
+                AND known.cause IN ('other partner', 'other month')
+                THEN greatest(abs(known.difference),
+                    abs(coalesce(known.used_amount, known.billed_amount)))
+             ELSE abs(known.difference) END AS at_stake,
         -- The list of which a row that is absent may only not have been seen.
         CASE WHEN starts_with(rules.rests_on, 'less ')
-                THEN if(known.difference < 0, substr(rules.rests_on, 6), NULL)
+                -- The service has less, or nothing.
+                THEN if(known.difference < 0 OR coalesce(known.used_amount, known.billed_amount)
+                    IS NULL, substr(rules.rests_on, 6), NULL)
              WHEN rules.rests_on <> 'the side that has less' THEN rules.rests_on
              WHEN rules.rests_on IS NULL THEN NULL
              WHEN known.difference < 0 THEN 'billing'
@@ -103,7 +112,7 @@ SELECT
     CASE WHEN explained.break_id IS NOT NULL
             THEN concat('may be explained by ', judged.stream, ' that cannot be read')
          WHEN rules.evaluated AND rules.reason IS NOT NULL
-            THEN 'may be explained by own rows that are not understood' END AS doubt
+            THEN 'may be explained by what is not understood' END AS doubt
 FROM judged
 LEFT JOIN explained USING (break_id)
 LEFT JOIN due USING (break_id)
