@@ -31,7 +31,7 @@ from pipelines.finance.report import read_figures_of_books
 from pipelines.finance.reports.render import render_page
 from pipelines.finance.reports.verdicts import judge
 from pipelines.finance.trace_figure import trace_break
-from tests.reconcile.books import MAPPING, decide
+from tests.reconcile.books import MAPPING, bill, decide, line, publish
 from tests.reconcile.own import HEAD, LEDGER, METER, METERED, OCTOBER, SEPTEMBER, publish_own, write
 from tests.versions.homes import Stores, home_of
 
@@ -185,8 +185,8 @@ def as_workbook(stores: Stores) -> str:
     book = openpyxl.Workbook()
     sheet: Any = book.active
     sheet.append(["a column more", *HEAD.split(",")])
-    for line in (*SEPTEMBER, *OCTOBER):
-        key, partner, day, amount, currency = line.split(",")
+    for row in (*SEPTEMBER, *OCTOBER):
+        key, partner, day, amount, currency = row.split(",")
         sheet.append([1, key or None, partner, day, float(amount), currency])
     book.save(stores.home.root / "ledger.xlsx")
     return LEDGER.replace("ledger/*.csv", "ledger.xlsx")
@@ -196,7 +196,7 @@ def as_table(stores: Stores) -> str:
     columns = ", ".join(f'"{name}"' for name in HEAD.split(","))
     with sqlite3.connect(stores.home.root / "ledger.db") as db:
         db.execute(f"CREATE TABLE lines ({columns})")
-        rows = [line.split(",") for line in (*SEPTEMBER, *OCTOBER)]
+        rows = [row.split(",") for row in (*SEPTEMBER, *OCTOBER)]
         db.executemany("INSERT INTO lines VALUES (?, ?, ?, ?, ?)", rows)
     return LEDGER.replace('file = "ledger/*.csv"', 'url_variable = "LEDGER_URL"\ntable = "lines"')
 
@@ -267,7 +267,7 @@ def short_line(stores: Stores) -> None:
 
 
 def other_identifiers(stores: Stores) -> None:
-    lines = [line.replace("b", "R-") for line in SEPTEMBER]
+    lines = [row.replace("b", "R-") for row in SEPTEMBER]
     write(stores, "ledger/2026-09.csv", [HEAD, *lines])
 
 
@@ -407,6 +407,17 @@ def write_mapping(folder: Path, text: str) -> Path:
     file = folder / "mapping.toml"
     file.write_text(text)
     return file
+
+
+@pytest.mark.long
+def test_what_a_partial_list_may_have_is_uncertain(own: Stores) -> None:
+    numbers = range(1, 9)
+    billing = [bill(f"b{number}", line(f"u{number}")) for number in numbers]
+    billing.append(bill("v1", line("u1"), status="void"))
+    publish(own, mapping=MAPPING + LEDGER, complete=False, billing=billing)
+    uncertain = dict(own.rows("SELECT subject, uncertain FROM reconciliation.breaks"))
+    assert uncertain["unknown"] == "billing is not proven complete"
+    assert uncertain["b7"] is None  # the service has it, own books do not
 
 
 @pytest.mark.long
