@@ -56,7 +56,10 @@ def statement(
     for reason in dict.fromkeys(reason for row in rows for reason in row["provisional"]):
         line(f"Provisional: {reason}", style="yellow")
     line(f"All statements: {session.home.statements / 'index.html'}")
-    return ExitCode.NEEDS_ATTENTION if any(row["provisional"] for row in rows) else ExitCode.DONE
+    has_problems = _say_problems(rows)
+    if has_problems or any(row["provisional"] for row in rows):
+        return ExitCode.NEEDS_ATTENTION
+    return ExitCode.DONE
 
 
 def _list(session: "app.session.AppSession", partner: str, month: str) -> int:
@@ -69,10 +72,15 @@ def _list(session: "app.session.AppSession", partner: str, month: str) -> int:
     for row in rows:
         for file in row["files"] or ():
             line(f"{file}: SHA-256 {row['sha256'][file.rpartition('/')[2]]}")
+    return ExitCode.NEEDS_ATTENTION if _say_problems(rows) else ExitCode.DONE
+
+
+def _say_problems(rows: list[dict[str, Any]]) -> bool:
+    """Print what is wrong with files of statements; return whether anything is."""
     problems = [row["problem"] for row in rows if row["problem"]]
     for problem in problems:
         line(problem, style="yellow")
-    return ExitCode.NEEDS_ATTENTION if problems else ExitCode.DONE
+    return bool(problems)
 
 
 def _say_left_out(rows: list[dict[str, Any]]) -> None:

@@ -104,6 +104,12 @@ def prepare_month(session: Stores, month: date, connections: list[str] | None = 
     return {"month": f"{month:%Y-%m}", "refusals": refusals, "lists": lists}
 
 
+def end_of(month: date, grace_days: int, time_zone: str) -> datetime:
+    """Return when a month and its grace are over: its proofs are readings that began later."""
+    day = month_after(month) + timedelta(days=grace_days)
+    return datetime(day.year, day.month, day.day, tzinfo=ZoneInfo(time_zone))
+
+
 def basis_of(lists: Iterable[Row]) -> str:
     """Return which lists rest on one reading, as a sentence; empty if none does."""
     one = [f"{row['connection']}/{row['stream']}" for row in lists if row["one_reading"]]
@@ -187,8 +193,7 @@ def _not_proven(
     ((as_of, time_zone, grace_days),) = db.execute(TERMS).fetchall()
     if month > as_of.date():
         yield f"it has not begun: the data ends at {as_of:{TIME}}", "Check the month."
-    day = month_after(month) + timedelta(days=grace_days)
-    ends = datetime(day.year, day.month, day.day, tzinfo=ZoneInfo(time_zone))
+    ends = end_of(month, grace_days, time_zone)
     if as_of < ends:
         why = f"it ends at {ends:{TIME}}, with grace_days, and the data ends at {as_of:{TIME}}"
         yield why, f"Wait until then. {SYNC}"

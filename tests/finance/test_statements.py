@@ -2,7 +2,7 @@
 
 import json
 import re
-from datetime import date
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from io import BytesIO
 from pathlib import Path
@@ -31,7 +31,7 @@ from tests.finance.statements import (
     USAGE,
     publish_statements,
 )
-from tests.reconcile.books import FIRST, decide, publish
+from tests.reconcile.books import FIRST, decide, publish, used
 from tests.reconcile.months import SEPTEMBER, signing
 from tests.reports.conftest import text_of
 from tests.versions.homes import Stores, home_of
@@ -178,6 +178,11 @@ def test_a_month_that_is_not_proven_is_provisional(books: Stores) -> None:
     assert "Provisional: amounts may still change." in str(cells_of(row, "statement"))
     publish(books, mapping=f"grace_days = 60\n{TERMS}", billing=BILLS)
     assert written(books, OCTOBER)[FIRST]["provisional"] == [words.NOT_OVER]
+    # That usage was read in December says nothing of bills, which were not.
+    books.clock.now = datetime(2026, 12, 5, tzinfo=UTC)
+    usage = [*USAGE, used("nov", "1.00", day="2026-11-01")]
+    publish(books, mapping=TERMS, usage=usage)
+    assert words.NOT_OVER in written(books, date(2026, 11, 1))[FIRST]["provisional"]
 
 
 @pytest.mark.long
@@ -254,9 +259,12 @@ def test_the_command_writes_lists_and_says_what_is_left_out(
     assert "6 statements written, 0 as before." in printed
     assert "Without a PDF, 6 statements: no browser was found (no-such-browser)." in printed
     assert "0 statements written, 1 as before." in cli("statement", FIRST, "2026-09").stdout
+    page = next((books.home.statements / "2026-09").glob("second-*.html"))
+    page.unlink()
+    damaged = cli("statement", "second", "2026-09", code=3).stdout
+    assert f"are not those that were written: {page.name}" in " ".join(damaged.split())
     rows = cli.json("statement", "--list", FIRST, "2026-09")
     assert [(row["partner"], row["state"]) for row in rows] == [(FIRST, "final")]
-    assert len(cli.json("statement", "--list", "2026-09")) == len(cli.json("statement", "--list"))
     cli("statement", FIRST, "2026-9-1", code=2)
     cli("statement", "--all", FIRST, "2026-09", code=2)
     cli("statement", "2026-09", code=2)

@@ -33,14 +33,13 @@ class Source:
     """What figures were read from.
 
     `name` is what the statement says of it, `as_of` the end of its data. `provisional` are reasons
-    that hold for all partners, `not_complete` the connections of which a list is not complete.
+    that hold for all partners of a connection.
     """
 
     name: str
     as_of: datetime
     version: int
     provisional: tuple[str, ...] = ()
-    not_complete: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -91,7 +90,7 @@ def read_statement(
         fees=fees,
         requests=list(_with_lines(certain, _rows(db, key, "lines", BY_AMOUNT))),
         corrections=_rows(db, key, "corrections", "ALL"),
-        provisional=list(_why_provisional(key[0], source, totals, len(requests) - len(certain))),
+        provisional=list(_why_provisional(source, totals, len(requests) - len(certain))),
     )
 
 
@@ -132,13 +131,12 @@ def _with_lines(requests: Sequence[Row], lines: Sequence[Row]) -> Iterator[Reque
         )
 
 
-def _why_provisional(
-    connection: str, source: Source, totals: Sequence[Row], uncertain: int
-) -> Iterator[str]:
+def _why_provisional(source: Source, totals: Sequence[Row], uncertain: int) -> Iterator[str]:
+    verdicts = {row["verdict"] for row in totals}
+    if "tentative" in verdicts and words.NOT_OVER not in source.provisional:
+        yield words.NOT_OVER
     yield from source.provisional
-    if connection in source.not_complete:
-        yield words.NOT_COMPLETE
-    if any(row["verdict"] == "not proven" for row in totals):
+    if "not proven" in verdicts:
         yield words.UNREAD
     if uncertain:
         yield words.UNCERTAIN.format(f"{uncertain:,}")

@@ -17,8 +17,10 @@ import duckdb
 from pipelines.core.errors import ConfigurationError
 from pipelines.core.text import printable
 from pipelines.finance.books import why_outdated
+from pipelines.finance.close_refusals import PROOFS, TERMS, end_of
 from pipelines.finance.inputs import standing_closes
 from pipelines.finance.reconcile.close_copy import MANIFEST
+from pipelines.finance.reconcile.roles import SIDES
 from pipelines.finance.reconciled import create_rows, open_reconciled
 from pipelines.finance.statements import words
 from pipelines.finance.statements.figures import Source, Statement, read_statement
@@ -36,17 +38,15 @@ SELECT partners.connection, partners.partner, partners.name
 FROM reconciliation.partners AS partners
 WHERE partners.partner IS NOT NULL
 """
-TERMS: Final = """
+# The end of the data of each connection, and whether its lists are complete.
+LISTS: Final = """
 SELECT
-    basis.as_of,
-    (basis.as_of AT TIME ZONE basis.time_zone)::DATE
-        < ($month + INTERVAL 1 MONTH)::DATE + basis.grace_days AS is_open
-FROM reconciliation.basis AS basis
-"""
-NOT_COMPLETE: Final = """
-SELECT DISTINCT lists.connection
+    lists.connection, coalesce(max(lists.ended_at), basis.as_of) AS as_of,
+    bool_and(lists.complete IS TRUE) AS is_complete
 FROM reconciliation.lists AS lists
-WHERE lists.is_compared AND lists.complete IS NOT TRUE
+CROSS JOIN reconciliation.basis AS basis
+WHERE lists.is_compared
+GROUP BY lists.connection, basis.as_of
 """
 
 
@@ -73,9 +73,10 @@ def read_statements(session: Stores, month: date, partner: str = "") -> Iterator
         for row in fetch_rows(db, NAMES):
             names[row["connection"], row["partner"]] = row["name"] or row["partner"]
         opened_of: dict[Key, _Opened] = {}
-        books = _Opened(db, _source_of_books(session, db, month, version.number))
+        sources = _sources_of_books(session, db, month, version.number)
         for key in prepare(db, month):
-            opened_of[key] = books
+            if key[0] in sources:
+                opened_of[key] = _Opened(db, sources[key[0]])
         for folder, close in standing_closes(session).items():
             if close.month == month:
                 _replace_signed(opened_of, stack, folder, close)
@@ -98,43 +99,61 @@ def _replace_signed(
             "needs. No statement was written.",
             "Run `partner-sync close reopen` with --reason, then close the month again.",
         ) from error
+    manifest = json.loads((folder / MANIFEST).read_bytes())
+    # A connection that was added after the close is not in the copy.
+    signed = manifest["connections"] if close.connections is None else close.connections
     for key in list(opened_of):
-        if close.connections is None or key[0] in close.connections:
+        if key[0] in signed:
             del opened_of[key]
-    opened = _Opened(db, _source_of_copy(folder, close))
+    opened = _Opened(db, _source_of_copy(folder, close, manifest["as_of"]))
     opened_of.update(dict.fromkeys(partners, opened))
 
 
-def _source_of_copy(folder: Path, close: Close) -> Source:
-    manifest = json.loads((folder / MANIFEST).read_bytes())
+def _source_of_copy(folder: Path, close: Close, as_of: str) -> Source:
     copy = f"{folder.parent.name}/{folder.name}"
     return Source(
         name=f"signed copy {copy} of version {close.version}, manifest {close.manifest_sha256}",
-        as_of=datetime.fromisoformat(manifest["as_of"]),
+        as_of=datetime.fromisoformat(as_of),
         version=close.version,
     )
 
 
-def _source_of_books(
+def _sources_of_books(
     session: Stores, db: duckdb.DuckDBPyConnection, month: date, version: int
-) -> Source:
-    """Return what the published books prove of a month."""
-    ((as_of, is_open),) = db.execute(TERMS, {"month": month}).fetchall()
-    provisional = []
-    if is_open:
-        provisional.append(words.NOT_OVER)
+) -> dict[str, Source]:
+    """Return what the published books prove of a month, by connection."""
+    common = []
     if any(row["is_needed"] for row in read_not_evaluated(db)):
-        provisional.append(words.NOT_CHECKED)
+        common.append(words.NOT_CHECKED)
     if why_outdated(session):
-        provisional.append(words.OUTDATED)
-    connections = {name for (name,) in db.execute(NOT_COMPLETE).fetchall()}
-    return Source(
-        name=f"books {BooksFolder(session.warehouse).published()} of version {version}",
-        as_of=as_of,
-        version=version,
-        provisional=tuple(provisional),
-        not_complete=frozenset(connections),
-    )
+        common.append(words.OUTDATED)
+    not_over = _not_over(db, month)
+    name = f"books {BooksFolder(session.warehouse).published()} of version {version}"
+    sources = {}
+    for row in fetch_rows(db, LISTS):
+        provisional = list(common)
+        if row["connection"] in not_over:
+            provisional.insert(0, words.NOT_OVER)
+        if not row["is_complete"]:
+            provisional.append(words.NOT_COMPLETE)
+        sources[row["connection"]] = Source(name, row["as_of"], version, tuple(provisional))
+    return sources
+
+
+def _not_over(db: duckdb.DuckDBPyConnection, month: date) -> set[str]:
+    """Return the connections of which a list was not read after the month and its grace.
+
+    It is what keeps a month from being closed: another connection that was read later proves
+    nothing. That a list is not complete is another reason.
+    """
+    ((as_of, time_zone, grace_days),) = db.execute(TERMS).fetchall()
+    ends = end_of(month, grace_days, time_zone)
+    found = set()
+    for proof in fetch_rows(db, PROOFS, {"month": month}):
+        began_at = proof["began_at"] or as_of
+        if proof["stream"] in SIDES and began_at < ends:
+            found.add(proof["connection"])
+    return found
 
 
 def _chosen(
