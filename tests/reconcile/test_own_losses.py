@@ -8,9 +8,10 @@ from pipelines.core.files import write_durably
 from pipelines.finance import own_check
 from pipelines.finance.books import make_books
 from pipelines.finance.mapping import parse_mapping
-from tests.reconcile.books import FIRST, MAPPING, bill, line, partners, publish, used
-from tests.reconcile.own import HEAD, LEDGER, METER, METERED, publish_own, write
+from tests.reconcile.books import FIRST, MAPPING, bill, decide, line, partners, publish, used
+from tests.reconcile.own import HEAD, LEDGER, METER, METERED, SEPTEMBER, publish_own, write
 from tests.versions.homes import Stores, home_of
+from tests.versions.named import erase
 
 FIRST_MONTHS = ["2026-08", "2026-09"]
 
@@ -163,3 +164,32 @@ def test_a_role_that_the_service_lacks_is_a_reason(own: Stores) -> None:
 def test_a_quantity_of_bills_is_refused() -> None:
     with pytest.raises(ValueError, match="quantity is of usage"):
         parse_mapping(MAPPING + LEDGER + 'quantity = "n"\n')
+
+
+@pytest.mark.long
+def test_what_was_erased_does_not_come_back_from_own_books(own: Stores) -> None:
+    lines = [f"{key},second,2026-09-30,9.00,EUR" for key in ("zz", "")]
+    write(own, "ledger/2026-11.csv", [HEAD, *lines, "b1,first,2026-09-30,second,EUR"])
+    write(own, "meter.csv", [*METERED, "second,2026-09-12,1.00,EUR"])
+    assert "?|second|2026-09-01|EUR" in breaks(remade(own))
+    erase(own, "second")
+    remade(own)
+    for table in ("break_rows", "breaks", "own_unread"):
+        rows = own.rows(f"FROM reconciliation.{table}")
+        assert rows
+        assert "second" not in str(rows)
+    assert breaks(own)["?|[erased]|2026-09-01|EUR"]
+    assert breaks(own, "own_meter").keys() == {"[erased]|2026-09-01|EUR"}
+
+
+@pytest.mark.long
+def test_a_decision_is_about_the_cause_where_amounts_agree(own: Stores) -> None:
+    write(own, "ledger/2026-09.csv", [HEAD, *SEPTEMBER])
+    query = "SELECT break_id, cause, state FROM reconciliation.breaks WHERE subject = 'b4'"
+    ((break_id, *_about),) = own.rows(query)
+    decide(own, "break_resolve", break_id)
+    assert [row[1:] for row in remade(own).rows(query)] == [("other month", "resolved")]
+    lines = [line.replace("b4,first,2026-10", "b4,second,2026-09") for line in SEPTEMBER]
+    write(own, "ledger/2026-09.csv", [HEAD, *lines])
+    found = {cause: state for _id, cause, state in remade(own).rows(query)}
+    assert found == {"other month": "resolved", "other partner": "open"}

@@ -39,7 +39,7 @@ INSERT_UNREAD: Final = """
 INSERT INTO reconciliation.own_unread
 SELECT
     $source, $connection, ($files::VARCHAR[])[own.file + 1], own.row, own.unread,
-    left(own.sent, 80)
+    left(hidden(own.sent, own.sent), 80)
 FROM {table} AS own
 WHERE own.unread IS NOT NULL
 LIMIT 1000
@@ -233,13 +233,17 @@ SHARE_TERMS: Final = """
 coalesce(by_partner.line_share, by_currency.line_share, getvariable('line_share'))
     ::DECIMAL(10, 8) * TRY_CAST(abs(pairs.service_amount) AS DECIMAL(28, 8))
 """
+# What was erased is in own books still. Where amounts agree, another cause is another break.
 INSERT_BREAKS: Final = """
 INSERT INTO reconciliation.break_rows
 SELECT
-    $rule, 'B' || left(sha256(concat_ws('|', $rule, $connection, found.currency, found.key)), 12),
-    $connection, found.key, found.partner, found.month, found.currency, found.cause,
-    found.side, found.id, found.quantity, found.amount, found._scan_id, found._page, found._row,
-    if(found.side = 'own', ($files::VARCHAR[])[found.file + 1], NULL)
+    $rule, 'B' || left(sha256(concat_ws('|', $rule, $connection, found.currency, found.key,
+        if(found.cause IN ('other partner', 'other month'), found.cause, NULL))), 12),
+    $connection, if(hidden(found.partner, found.partner) <> found.partner,
+        replace(found.key, found.partner, '[erased]'), hidden(found.key, found.key)),
+    hidden(found.partner, found.partner), found.month, found.currency, found.cause, found.side,
+    hidden(found.id, found.id), found.quantity, found.amount, found._scan_id, found._page,
+    found._row, if(found.side = 'own', ($files::VARCHAR[])[found.file + 1], NULL)
 FROM own_found AS found
 """
 # Rows of a month. Those without one are in the month of the record that they belong to. What they
