@@ -13,6 +13,7 @@ from pipelines.core import stop
 from pipelines.core.person import name_of
 from pipelines.finance.reconcile.close_copy import digest_of
 from pipelines.finance.statements.figures import Statement
+from pipelines.finance.statements.identifiers import digests_of
 from pipelines.finance.statements.issues import (
     Issue,
     IssuesOfMonth,
@@ -84,7 +85,7 @@ def list_statements(session: Stores, month: date | None = None, partner: str = "
 
 
 def erase_statements(session: Stores, text: str) -> list[Path]:
-    """Delete the statements of which a value is the text; return the files that are gone.
+    """Delete the statements that show an identifier; return the files that are gone.
 
     The caller holds the lock `export`. Raises StorageFailed.
     """
@@ -126,6 +127,7 @@ def _issue(session: Stores, statement: Statement, written: IssuesOfMonth) -> Iss
         written_by=name_of(os.getuid()),
         sha256={},
         provisional=list(statement.provisional),
+        shown=digests_of(statement),
     )
 
 

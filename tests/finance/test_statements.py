@@ -26,6 +26,7 @@ from tests.finance.statements import (
     FEES,
     FORMULA,
     HUGE,
+    PARTNERS,
     SCRIPT,
     TERMS,
     USAGE,
@@ -244,6 +245,21 @@ def test_erasing_a_partner_deletes_its_statements_and_no_other(books: Stores) ->
     Cli(books.home)("erase", "a_b", "--reason", "asked", "--yes", "--force")
     left = [row["partner"] for row in list_statements(books)]
     assert sorted(left) == ["../../up", "A_b", "a/b", FIRST, "second"]
+    # A number that stands for something else in a page or workbook is no identifier.
+    publish(
+        books,
+        mapping=TERMS + FEES,
+        partners=[*PARTNERS, {"id": "2", "name": "Two", "externalId": "x"}],
+    )
+    Cli(books.home)("erase", "2", "--reason", "asked", "--yes", "--force")
+    assert len(list_statements(books)) == len(left)
+    # The page has the number of the bill; a killed command left some files.
+    folder = books.home.statements / "2026-09"
+    Cli(books.home)("erase", "b5", "--reason", "asked", "--yes", "--force")
+    assert FIRST not in [row["partner"] for row in list_statements(books)]
+    written(books)
+    for file in [*folder.glob(f"{FIRST}-*.html"), *folder.glob(f"{FIRST}-*.xlsx")]:
+        file.unlink()
     Cli(books.home)("erase", "u4", "--reason", "asked", "--yes", "--force")
     assert FIRST not in [row["partner"] for row in list_statements(books)]
     assert "First Ltd" not in (books.home.statements / "index.html").read_text()

@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pipelines.finance.close import close_month
+from tests.cli.conftest import Cli
 from tests.finance.statements import PARTNERS, TERMS
 from tests.finance.test_statements import page_of, written
 from tests.reconcile.books import FIRST, bill, line, publish, used
@@ -79,3 +80,8 @@ def test_a_partner_is_asked_for_bills_of_the_usage_of_others(books: Stores) -> N
     assert "88." not in signed
     assert "of another month" not in signed
     assert f"{text} +88.22 Bill INV-X2" in text_for(books, "second")
+    # What was erased since is still in the copy.
+    Cli(books.home)("erase", "u2", "--reason", "asked", "--yes", "--force")
+    assert f"{MINUS}7.10 Usage [erased]" in text_for(books)
+    Cli(books.home)("erase", "second", "--reason", "asked", "--yes", "--force")
+    assert "second" not in written(books)

@@ -5,12 +5,10 @@ SHA-256 of each file beside it. It is written last: without it, nothing was writ
 ever replaced: other content has the next number. So they say what a partner was told.
 """
 
-import html
 import json
 import re
-import zipfile
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import date, datetime
 from hashlib import sha256
@@ -18,13 +16,14 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
-from markupsafe import escape
 
+from pipelines.core.errors import StorageFailed
 from pipelines.core.files import private_folder, share, storing
 from pipelines.core.text import printable
 from pipelines.finance.statements import FORMAT
 from pipelines.finance.statements.figures import Statement
 from pipelines.finance.statements.page import render_list
+from pipelines.versions.identifier import Identifier
 from pipelines.versions.stores import Stores
 
 LONGEST_NAME: Final = 40  # characters of an identifier in the name of a file
@@ -36,6 +35,7 @@ class Issue(msgspec.Struct, omit_defaults=True):
     """One statement that was written. `sha256` has the names of its files, `left_out` why no PDF.
 
     `provisional` are the reasons why its amounts may change; none: they are proven complete.
+    `shown` are digests of the identifiers that it shows, with which `erase` compares.
     """
 
     month: str
@@ -51,6 +51,7 @@ class Issue(msgspec.Struct, omit_defaults=True):
     sha256: dict[str, str]
     provisional: list[str] = []
     left_out: str = ""
+    shown: list[str] = []
     format: int = FORMAT
 
 
@@ -141,20 +142,45 @@ def write_list(stores: Stores) -> Path:
 
 
 def delete_with(stores: Stores, text: str) -> list[Path]:
-    """Delete each statement of which a value is the text; return the files that are gone."""
+    """Delete each statement that shows an identifier, and what killed commands left; return files.
+
+    What is kept of a statement goes last: a command that was killed finds it again. Raises
+    StorageFailed before anything is deleted if that cannot be read.
+    """
     store = stores.warehouse.store
     files_of = defaultdict[Path, list[Path]](list)
     for file in store.list(stores.home.statements, "*/*"):
         files_of[file.with_suffix("")].append(file)
     gone = []
-    for files in files_of.values():
-        if any(_has(store.get(file), text) for file in files):
+    for name, files in files_of.items():
+        kept = name.with_suffix(".json")
+        if kept not in files:  # it was never written to its end
             gone.extend(files)
+        elif _shows(_required(stores, kept), text):
+            gone.extend(file for file in files if file != kept)
+            gone.append(kept)
     for file in gone:
         store.delete(file)
-    if gone:
+    # Also where a killed command had deleted all files: the list still names them.
+    if store.list(stores.home.statements, "index.html"):
         write_list(stores)
     return gone
+
+
+def _shows(issue: Issue, text: str) -> bool:
+    return text in (issue.partner, issue.name) or Identifier(text).digest in issue.shown
+
+
+def _required(stores: Stores, file: Path) -> Issue:
+    """Return what is kept of a statement. Raises StorageFailed if it cannot be read."""
+    try:
+        return read_issue(stores, file)
+    except (msgspec.MsgspecError, UnicodeDecodeError, OSError) as error:
+        raise StorageFailed(
+            f"{file} cannot be read: {printable(error)}. Whether its statement shows the value is "
+            "not known. No record was erased.",
+            "Restore the file from a backup, or delete the statement, then erase again.",
+        ) from error
 
 
 def _name_of(statement: Statement) -> str:
@@ -169,25 +195,3 @@ def _write(stores: Stores, file: Path, content: bytes) -> None:
     with storing(file, COMMAND):
         stores.warehouse.store.write(file, content)
         share(file, stores.settings.readers)
-
-
-def _has(file: Path, text: str) -> bool:
-    """Return whether a text is a whole value in a page, a workbook, or what is kept of them.
-
-    A PDF has what its page has.
-    """
-    contents = [file.read_bytes()]
-    # Of a workbook that is damaged, the page says the same.
-    with suppress(zipfile.BadZipFile):
-        if file.suffix == ".xlsx":
-            with zipfile.ZipFile(file) as members:
-                contents = [members.read(name) for name in members.namelist()]
-    values = _spellings(text)
-    return any(value.encode() in content for value in values for content in contents)
-
-
-def _spellings(text: str) -> Collection[str]:
-    """Return how a value may stand in a page, in a cell of a workbook, and in JSON."""
-    shown = printable(text)
-    marked = {html.escape(text, quote=False), str(escape(text)), str(escape(shown))}
-    return {*(f">{value}<" for value in marked), json.dumps(text, ensure_ascii=False)}

@@ -5,9 +5,9 @@ other month, and of connections for which it is not closed, they are those of th
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from pathlib import Path
 from typing import Final
@@ -18,12 +18,13 @@ from pipelines.core.errors import ConfigurationError
 from pipelines.core.text import printable
 from pipelines.finance.books import why_outdated
 from pipelines.finance.close_refusals import PROOFS, TERMS, end_of
-from pipelines.finance.inputs import standing_closes
+from pipelines.finance.inputs import read_inputs, standing_closes
 from pipelines.finance.reconcile.close_copy import MANIFEST
 from pipelines.finance.reconcile.roles import SIDES
 from pipelines.finance.reconciled import create_rows, open_reconciled
 from pipelines.finance.statements import words
 from pipelines.finance.statements.figures import Source, Statement, read_statement
+from pipelines.finance.statements.identifiers import hide_erased, is_erased
 from pipelines.finance.statements.tables import Key, prepare
 from pipelines.finance.trace_source import open_copy
 from pipelines.finance.unread import read_not_evaluated
@@ -56,6 +57,8 @@ class _Opened:
 
     db: duckdb.DuckDBPyConnection
     source: Source
+    erased: Collection[str] = ()
+    """Digests of what was erased since a copy was written: books have none of it."""
 
 
 def read_statements(session: Stores, month: date, partner: str = "") -> Iterator[Statement]:
@@ -66,6 +69,7 @@ def read_statements(session: Stores, month: date, partner: str = "") -> Iterator
     """
     text = f"{month:%Y-%m}"
     options = {"month": text, "partner": partner}
+    erased = read_inputs(session).erased
     with ExitStack() as stack:
         version, db = stack.enter_context(open_reconciled(session, "summary", options))
         create_rows(db)
@@ -79,17 +83,25 @@ def read_statements(session: Stores, month: date, partner: str = "") -> Iterator
                 opened_of[key] = _Opened(db, sources[key[0]])
         for folder, close in standing_closes(session).items():
             if close.month == month:
-                _replace_signed(opened_of, stack, folder, close)
+                _replace_signed(opened_of, stack, (folder, close), erased)
         for key in _chosen(opened_of, names, partner, text):
             opened = opened_of[key]
             name = names.get(key, key[1])
-            yield read_statement(opened.db, key, name, month, opened.source)
+            statement = read_statement(opened.db, key, name, month, opened.source)
+            yield _without(statement, opened.erased)
 
 
 def _replace_signed(
-    opened_of: dict[Key, _Opened], stack: ExitStack, folder: Path, close: Close
+    opened_of: dict[Key, _Opened],
+    stack: ExitStack,
+    copy: tuple[Path, Close],
+    erased: Collection[str],
 ) -> None:
-    """Let the partners of a closed month have the figures of its copy, and no other ones."""
+    """Let the partners of a closed month have the figures of its copy, and no other ones.
+
+    Partners that were erased since have none.
+    """
+    folder, close = copy
     db = stack.enter_context(open_copy(folder, close))
     try:
         partners = prepare(db, close.month)
@@ -105,8 +117,19 @@ def _replace_signed(
     for key in list(opened_of):
         if key[0] in signed:
             del opened_of[key]
-    opened = _Opened(db, _source_of_copy(folder, close, manifest["as_of"]))
-    opened_of.update(dict.fromkeys(partners, opened))
+    opened = _Opened(db, _source_of_copy(folder, close, manifest["as_of"]), erased)
+    for key in partners:
+        if not is_erased(key[1], erased):
+            opened_of[key] = opened
+
+
+def _without(statement: Statement, erased: Collection[str]) -> Statement:
+    """Return a statement without identifiers that were erased."""
+    requests = [
+        replace(request, lines=hide_erased(request.lines, erased)) for request in statement.requests
+    ]
+    corrections = hide_erased(statement.corrections, erased)
+    return replace(statement, requests=requests, corrections=corrections)
 
 
 def _source_of_copy(folder: Path, close: Close, as_of: str) -> Source:

@@ -161,6 +161,8 @@ SELECT
     posted.amount_before, posted.amount_now, posted.difference
 FROM reconciliation.corrections AS posted
 WHERE posted.posted_to = $month AND posted.partner IS NOT NULL
+    -- Partners that were erased share this word.
+    AND posted.partner <> '[erased]'
 """
 MAY_LACK: Final = {"fees": FEES, "corrections": CORRECTIONS}
 PARTNERS: Final = """
