@@ -18,6 +18,7 @@ from pipelines.core.files import write_durably
 from pipelines.finance.books import make_books
 from pipelines.finance.mapping import parse_mapping
 from pipelines.finance.own_mapping import OwnSource
+from pipelines.finance.reconcile.own.database import TableRows
 from pipelines.finance.reconcile.own.not_read import NotRead
 from pipelines.finance.reconcile.own.sources import find_files, load_texts
 from tests.effort import EFFORT
@@ -267,3 +268,13 @@ def test_a_day_out_of_range_is_not_understood(own: Stores) -> None:
     assert own.rows("SELECT sent FROM reconciliation.own_unread ORDER BY sent") == [
         (day,) for day in days
     ]
+
+
+def test_a_database_that_is_not_there_is_not_created(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("X_URL", f"sqlite:///{tmp_path / 'x.db'}")
+    rows = TableRows("X_URL", "lines", {"amount": "Amount"})
+    with pytest.raises(NotRead, match="the file that X_URL names is not there"):
+        list(rows)
+    assert list(tmp_path.iterdir()) == []

@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -14,6 +15,7 @@ from pipelines.finance.reconcile.own.cells import text_of
 from pipelines.finance.reconcile.own.not_read import NotRead
 
 FETCHED: Final = 10_000
+MEMORY: Final = ":memory:"
 Texts = tuple[str | None, ...]
 
 
@@ -65,7 +67,16 @@ class TableRows:
                 f"{self._variable} holds no valid database URL, or its driver is not installed"
             ) from None
         redactor.add(str(engine.url.password or ""))
+        self._require_file(engine.url)
         return engine
+
+    def _require_file(self, url: sa.URL) -> None:
+        """Raise NotRead for a file of SQLite that is not there: to open it would create it."""
+        name = url.database or MEMORY
+        if url.get_backend_name() != "sqlite" or name == MEMORY or name.startswith("file:"):
+            return
+        if not Path(name).is_file():
+            raise NotRead(f"the file that {self._variable} names is not there")
 
     def _require_equal(self, before: int, read: int, after: int) -> None:
         if not before == read == after:

@@ -4,8 +4,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import openpyxl
-
 from pipelines.core.text import printable
 from pipelines.finance.reconcile.own.cells import text_of
 from pipelines.finance.reconcile.own.columns import places_of
@@ -18,7 +16,9 @@ def sheet_rows(file: Path, columns: dict[str, str]) -> Iterator[NumberedTexts]:
 
     Raises NotRead, also where a further sheet has the columns, and what openpyxl raises.
     """
-    book = openpyxl.load_workbook(file, read_only=True, data_only=True)
+    from openpyxl import load_workbook  # noqa: PLC0415 - most homes have no workbook
+
+    book = load_workbook(file, read_only=True, data_only=True)
     try:
         if not book.worksheets:
             raise NotRead(f"{file.name} has no sheet with rows")
