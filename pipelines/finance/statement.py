@@ -18,8 +18,9 @@ from pipelines.finance.statements.issues import (
     Issue,
     IssuesOfMonth,
     all_issues,
+    content_of,
     delete_with,
-    has_page,
+    stored_page,
     write_issue,
     write_list,
 )
@@ -112,7 +113,8 @@ def _row(session: Stores, issue: Issue) -> Row:
 def _issue(session: Stores, statement: Statement, written: IssuesOfMonth) -> Issue:
     """Return the last statement of a partner if it says the same, else a new one without files."""
     last = written.last(statement)
-    if last is not None and has_page(last, render_statement(statement).encode()):
+    content = content_of(statement)
+    if last is not None and last.content == content:
         return last
     return Issue(
         month=f"{statement.month:%Y-%m}",
@@ -127,6 +129,7 @@ def _issue(session: Stores, statement: Statement, written: IssuesOfMonth) -> Iss
         written_by=name_of(os.getuid()),
         sha256={},
         provisional=list(statement.provisional),
+        content=content,
         shown=digests_of(statement),
     )
 
@@ -137,12 +140,14 @@ def _write(session: Stores, statement: Statement, issue: Issue, printer: tuple[s
     `printer`: the browser; if it is empty, why there is none.
     """
     browser, left_out = printer
-    page = render_statement(statement)
     contents = {}
-    if not issue.sha256:
+    if issue.sha256:
+        page = stored_page(session, issue)
+    else:
+        page = render_statement(statement)
         contents = {"html": page.encode(), "xlsx": write_workbook(statement)}
         issue.left_out = left_out
-    if browser and not any(name.endswith(".pdf") for name in issue.sha256):
+    if browser and page and not any(name.endswith(".pdf") for name in issue.sha256):
         try:
             contents["pdf"] = print_page(browser, page)
             issue.left_out = ""

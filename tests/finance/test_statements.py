@@ -145,6 +145,9 @@ def test_what_was_written_stays_and_other_figures_are_another_statement(books: S
     again = written(books, partner=FIRST)[FIRST]
     assert (first["is_new"], again["is_new"], again["number"]) == (True, False, 1)
     content = page_of(first)
+    # Newer books that say the same.
+    publish(books, mapping=TERMS + FEES + "# new", usage=[*USAGE, used("x", "1", partner="second")])
+    assert written(books, partner=FIRST)[FIRST]["is_new"] is False
     publish(books, mapping=TERMS + FEES, usage=[{**USAGE[0], "amount": "10.26"}, *USAGE[1:]])
     second = written(books, partner=FIRST)[FIRST]
     assert (second["is_new"], second["number"]) == (True, 2)
@@ -284,6 +287,17 @@ def test_the_command_writes_lists_and_says_what_is_left_out(
     cli("statement", FIRST, "2026-9-1", code=2)
     cli("statement", "--all", FIRST, "2026-09", code=2)
     cli("statement", "2026-09", code=2)
+
+
+def test_what_is_no_whole_pdf_is_not_kept(tmp_path: Path) -> None:
+    browser = tmp_path / "browser"
+    browser.write_text(
+        "#!/bin/sh\nfor each; do last=${each#--print-to-pdf=}\n"
+        'test "$last" = "$each" || echo "<html>" > "$last"; done\n'
+    )
+    browser.chmod(0o700)
+    with pytest.raises(pdf.NoPdf, match="no whole PDF, exit code 0"):
+        pdf.print_page(str(browser), "page")
 
 
 @pytest.mark.long

@@ -40,6 +40,7 @@ class Source:
     as_of: datetime
     version: int
     provisional: tuple[str, ...] = ()
+    is_signed: bool = False
 
 
 @dataclass(frozen=True)

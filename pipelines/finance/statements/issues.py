@@ -10,7 +10,8 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping
 from contextlib import suppress
-from datetime import date, datetime
+from dataclasses import replace
+from datetime import UTC, date, datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
@@ -20,6 +21,7 @@ import msgspec
 from pipelines.core.errors import StorageFailed
 from pipelines.core.files import private_folder, share, storing
 from pipelines.core.text import printable
+from pipelines.finance.reconcile.close_copy import digest_of
 from pipelines.finance.statements import FORMAT
 from pipelines.finance.statements.figures import Statement
 from pipelines.finance.statements.page import render_list
@@ -35,7 +37,8 @@ class Issue(msgspec.Struct, omit_defaults=True):
     """One statement that was written. `sha256` has the names of its files, `left_out` why no PDF.
 
     `provisional` are the reasons why its amounts may change; none: they are proven complete.
-    `shown` are digests of the identifiers that it shows, with which `erase` compares.
+    `content` is a digest of what it says, `shown` are digests of the identifiers that it shows,
+    with which `erase` compares.
     """
 
     month: str
@@ -51,6 +54,7 @@ class Issue(msgspec.Struct, omit_defaults=True):
     sha256: dict[str, str]
     provisional: list[str] = []
     left_out: str = ""
+    content: str = ""
     shown: list[str] = []
     format: int = FORMAT
 
@@ -116,9 +120,24 @@ def write_issue(stores: Stores, issue: Issue, contents: Mapping[str, bytes]) -> 
     _write(stores, folder / f"{name}.json", msgspec.json.format(msgspec.json.encode(issue)))
 
 
-def has_page(issue: Issue, page: bytes) -> bool:
-    """Return whether a statement has this page."""
-    return sha256(page).hexdigest() in issue.sha256.values()
+def content_of(statement: Statement) -> str:
+    """Return a digest of what a statement says.
+
+    Of books, not from which, nor when they were made: each night has others. A signed copy counts.
+    """
+    source = statement.source
+    name = source.name if source.is_signed else ""
+    plain = replace(source, name=name, version=0, as_of=datetime.min.replace(tzinfo=UTC))
+    return sha256(msgspec.json.encode(replace(statement, source=plain))).hexdigest()
+
+
+def stored_page(stores: Stores, issue: Issue) -> str:
+    """Return the page of a statement as it was written; empty if it is not there any more."""
+    for name, digest in issue.sha256.items():
+        file = stores.warehouse.store.get(stores.home.statements / issue.month / name)
+        if name.endswith(".html") and digest_of(file) == digest:
+            return file.read_text(encoding="utf-8")
+    return ""
 
 
 def all_issues(stores: Stores) -> tuple[list[Issue], dict[Path, str]]:

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,6 +12,7 @@ BROWSERS: Final = (
     "chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "microsoft-edge",
 )  # fmt: skip
 SECONDS: Final = 60
+END: Final = 1024  # bytes, in which a whole PDF has its last mark
 # The page has no script and no address. The browser itself need not look for any either.
 OPTIONS: Final = (
     "--headless", "--disable-gpu", "--no-first-run", "--no-pdf-header-footer",
@@ -46,9 +48,12 @@ def print_page(browser: str, page: str) -> bytes:
             command.append("--no-sandbox")
         code = _run([*command, source.as_uri()], folder)
         try:
-            return target.read_bytes()
+            content = target.read_bytes()
         except FileNotFoundError:
             raise NoPdf(f"{browser} printed nothing, exit code {code}") from None
+    if code or not content.startswith(b"%PDF-") or b"%%EOF" not in content[-END:]:
+        raise NoPdf(f"{browser} printed no whole PDF, exit code {code}")
+    return content
 
 
 def _run(command: list[str], folder: str) -> int:
@@ -56,16 +61,22 @@ def _run(command: list[str], folder: str) -> int:
     # Secrets that are in the environment are not for a browser.
     environment = {"PATH": os.defpath, "HOME": folder, "LANG": "C.UTF-8"}
     try:
-        done = subprocess.run(  # noqa: S603 - a browser of this machine, and our own page
+        process = subprocess.Popen(  # noqa: S603 - a browser of this machine, and our own page
             command,
             stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=SECONDS,
-            check=False,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
             env=environment,
+            start_new_session=True,
         )
-    except subprocess.TimeoutExpired as error:
-        raise NoPdf(f"{command[0]} took more than {SECONDS} s") from error
     except OSError as error:
         raise NoPdf(f"{command[0]} cannot be run: {error.strerror}") from error
-    return done.returncode
+    try:
+        return process.wait(SECONDS)
+    except BaseException as error:
+        # Its own processes go with it: they have the page.
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        if isinstance(error, subprocess.TimeoutExpired):
+            raise NoPdf(f"{command[0]} took more than {SECONDS} s") from error
+        raise

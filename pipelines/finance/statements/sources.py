@@ -138,6 +138,7 @@ def _source_of_copy(folder: Path, close: Close, as_of: str) -> Source:
         name=f"signed copy {copy} of version {close.version}, manifest {close.manifest_sha256}",
         as_of=datetime.fromisoformat(as_of),
         version=close.version,
+        is_signed=True,
     )
 
 
