@@ -48,7 +48,10 @@ FROM reconciliation.lists AS lists
 CROSS JOIN reconciliation.basis AS basis
 WHERE lists.is_compared
 GROUP BY lists.connection, basis.as_of
+UNION ALL
+SELECT '', basis.as_of, false FROM reconciliation.basis AS basis
 """
+NO_LIST: Final = ""  # of a connection of which the version has no list any more
 
 
 @dataclass(frozen=True)
@@ -79,8 +82,7 @@ def read_statements(session: Stores, month: date, partner: str = "") -> Iterator
         opened_of: dict[Key, _Opened] = {}
         sources = _sources_of_books(session, db, month, version.number)
         for key in prepare(db, month):
-            if key[0] in sources:
-                opened_of[key] = _Opened(db, sources[key[0]])
+            opened_of[key] = _Opened(db, sources.get(key[0], sources[NO_LIST]))
         for folder, close in standing_closes(session).items():
             if close.month == month:
                 _replace_signed(opened_of, stack, (folder, close), erased)
@@ -113,7 +115,8 @@ def _replace_signed(
         ) from error
     manifest = json.loads((folder / MANIFEST).read_bytes())
     # A connection that was added after the close is not in the copy.
-    signed = manifest["connections"] if close.connections is None else close.connections
+    of_copy = manifest.get("connections", {key[0] for key in opened_of})
+    signed = of_copy if close.connections is None else close.connections
     for key in list(opened_of):
         if key[0] in signed:
             del opened_of[key]
