@@ -231,7 +231,7 @@ LISTINGS: Final = (
             Column("open", "To be paid", "amount"),
         ),
         'partner-sync sql "FROM finance.bills"',
-        "Bills and credit notes of the two newest months.",
+        "Bills and credit notes of the two newest months, and bills of open breaks.",
         table="reconciliation.bill_totals",
     ),
     Listing(

@@ -1,4 +1,5 @@
--- The bills and credit notes of the two newest months that have begun; the newest months first.
+-- The bills of open breaks, then the bills and credit notes of the two newest months that have
+-- begun; the newest months first.
 -- A bill is named by its number, if it has one: identifiers that say nothing take much of the file.
 WITH begun AS (
     SELECT DISTINCT bills.month
@@ -7,6 +8,11 @@ WITH begun AS (
     WHERE bills.month <= as_of.as_of::DATE
     ORDER BY bills.month DESC
     LIMIT 2
+), of_breaks AS (
+    SELECT DISTINCT rows.connection, regexp_replace(rows.id, '#(\d+|rest)$', '') AS bill
+    FROM reconciliation.break_rows AS rows
+    JOIN reconciliation.breaks AS breaks USING (break_id)
+    WHERE rows.side = 'billing' AND breaks.state <> 'resolved'
 )
 SELECT
     bills.connection, coalesce(bills.number, bills.bill) AS bill, bills.partner, bills.partner_id,
@@ -17,8 +23,9 @@ SELECT
     if(kind IN ('bill', 'credit note'), NULL, exact(bills.billed)) AS not_counted,
     bills.usage_lines, exact(open.open_amount) AS open
 FROM finance.bills AS bills
-JOIN begun USING (month)
+LEFT JOIN of_breaks ON of_breaks.connection = bills.connection AND of_breaks.bill = bills.bill
 LEFT JOIN to_pay AS open
     ON open.connection = bills.connection AND open.bill = bills.bill
     AND open.currency IS NOT DISTINCT FROM bills.currency
-ORDER BY bills.month DESC, bills.partner, bills.partner_id, bill
+WHERE of_breaks.bill IS NOT NULL OR bills.month IN (SELECT begun.month FROM begun)
+ORDER BY of_breaks.bill IS NULL, bills.month DESC, bills.partner, bills.partner_id, bill
