@@ -39,6 +39,7 @@ SUPERVISED = ("sh", "-c", 'trap "exit 0" INT; while :; do "$@"; sleep 5; done', 
 END_SECONDS = 60
 HOME = "PARTNER_SYNC_HOME"
 HOMES = "PARTNER_SYNC_HOMES"
+READ_COMMITTED = "ALTER DATABASE dagster SET default_transaction_isolation TO 'read committed'"
 SCHEMA = "&options=-csearch_path%3D"
 
 
@@ -165,6 +166,8 @@ def started_cluster(*homes: str) -> Iterator[Cluster]:
         folder = Path(name)
         with psycopg.connect(postgresql.url, autocommit=True) as administrator:
             administrator.execute("CREATE DATABASE dagster")
+            # Dagster expects the server's own default. Ours, which is stricter, tests our code.
+            administrator.execute(READ_COMMITTED)
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]
         shutil.copyfile(CHECKOUT / "deploy" / "dagster.yaml", folder / "dagster.yaml")
