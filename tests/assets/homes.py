@@ -1,5 +1,6 @@
 """A home and a Dagster instance that works on it: scans of past days, runs, what they showed."""
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -26,6 +27,17 @@ QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 ONE = Names()  # of a deployment of one home
 RAW = [ONE.raw(stream) for stream in STREAMS]
 Result = dg.ExecuteInProcessResult
+
+
+def stay_within_a_day(minutes: int) -> None:
+    """Wait until the next day begins if this one (UTC) ends within so many minutes.
+
+    Partitions are days: a test that begins on one and ends on the next one counts others.
+    """
+    now = datetime.now(UTC)
+    midnight = datetime.combine(now.date() + timedelta(days=1), datetime.min.time(), UTC)
+    if midnight - now < timedelta(minutes=minutes):
+        time.sleep((midnight - now).total_seconds() + 1)
 
 
 def days_ago(days: int) -> date:

@@ -11,7 +11,7 @@ from assets.raw import BACKFILL_TAG, RANGE_END_TAG, RANGE_START_TAG, SCHEDULED_A
 from pipelines.config.settings import load_settings
 from pipelines.metadata.tables import Run, Scan
 from tests.assets.deployment import LOGS, TERMINATE, Deployment, deployed, until
-from tests.assets.homes import ONE, RAW, STREAMS, Site, key
+from tests.assets.homes import ONE, RAW, STREAMS, Site, key, stay_within_a_day
 from tests.sandbox.running import ENVIRONMENT, SECRET, Running, started
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
@@ -32,6 +32,7 @@ def sandbox() -> Iterator[Running]:
 
 def test_schedule_backfill_rerun_and_stopped_run(site: Site) -> None:
     """All cases share one deployment. The daemon looks for backfills every 30 s: no case waits."""
+    stay_within_a_day(minutes=6)
     site.archive_day("acme", 2)
     site.archive_day("beta", 2, "usage")
     with deployed(site, PARTNER_SYNC_SCHEDULE="* * * * *", **ENVIRONMENT) as deployment:

@@ -8,7 +8,7 @@ import pytest
 
 from assets.raw import BACKFILL_TAG
 from tests.assets.deployment import Deployment, deployed, until
-from tests.assets.homes import STREAMS, Site, days_ago, key
+from tests.assets.homes import STREAMS, Site, days_ago, key, stay_within_a_day
 from tests.browser.operator import Operator, browser
 from tests.homes import make_home
 from tests.sandbox.running import started
@@ -17,21 +17,21 @@ pytestmark = pytest.mark.timeout(900)
 
 NO_SCAN = "The archive has no scan of this day, and the service cannot be asked about the past."
 DAYS = 10  # that can be chosen
-SETTINGS = {
-    "PARTNER_SYNC_START_DATE": days_ago(DAYS - 1).isoformat(),
-    "PARTNER_SYNC_SCHEDULE": "0 0 29 2 *",  # an operator launches all runs of this test
-}
+NEVER = "0 0 29 2 *"  # an operator launches all runs of this test
 
 
 @pytest.fixture
 def deployment(tmp_path: Path) -> Iterator[Deployment]:
     """A connection with scans of the last and the third last day, and usage of several pages."""
+    stay_within_a_day(minutes=6)
+    start = days_ago(DAYS - 1).isoformat()
     sizes = ("--partners=25", "--usage=1500", "--billing=50")
     with started("--rate=1000", *sizes) as sandbox, dg.DagsterInstance.ephemeral() as unused:
         site = Site(make_home(tmp_path / "home", sandbox), unused, sandbox)
         site.archive_day("acme", 1)
         site.archive_day("acme", 3)
-        with deployed(site, **SETTINGS) as made:
+        settings = {"PARTNER_SYNC_START_DATE": start, "PARTNER_SYNC_SCHEDULE": NEVER}
+        with deployed(site, **settings) as made:
             yield made
 
 
