@@ -337,8 +337,9 @@ def wrong_clock(rehearsal: Rehearsal, folder: Path, figures: Figures) -> None:
     after = datetime.now(UTC)
     home = cluster.home_of("webserver", "east")
     with open_session(home) as session, session.metadata.transaction() as db:
-        scans = db.query(Scan).all()
-        (newest,) = [scan for scan in scans if is_read_between(scan, before, after)]
+        scans = db.query(Scan).filter_by(connection="east-0", stream="partners").all()
+        read_now = [scan for scan in scans if before <= scan.started_at + MINUTES <= after]
+        newest = max(read_now, key=lambda scan: scan.started_at)
         proof = session.archive.open_sealed(newest).completeness
     began = proof.service_started_at
     ended = proof.service_ended_at
@@ -362,11 +363,6 @@ def compiled_clock(folder: Path) -> Path:
     library = folder / "clock.so"
     subprocess.run([compiler, "-shared", "-fPIC", "-o", library, CLOCK, "-ldl"], check=True)
     return library
-
-
-def is_read_between(scan: Scan, before: datetime, after: datetime) -> bool:
-    behind = scan.started_at + MINUTES
-    return scan.stream == "partners" and before <= behind <= after
 
 
 def seconds(duration: timedelta) -> str:
