@@ -1,11 +1,11 @@
-"""What somebody says who closes a month, and who signs it."""
+"""The note on a close, and who signs it."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Signing:
-    """What is said of a close, and who signs it; how that is known is `approval`: see `Close`.
+    """The note on a close, and who signs it; `approval` says how that is known: see `Close`.
 
     `accept_open` says why severe breaks stay open that have no owner or no reason. `connections`
     are those for which the month is closed; empty: all.

@@ -1,4 +1,4 @@
--- What people said of closes: notes, why open breaks are accepted, by whom a month was reopened and why.
+-- Of each close: the note, why open breaks are accepted, who reopened the month and why.
 SELECT
     closes.month, closes.number, closes.note, closes.accept_open, closes.reopened_at,
     closes.reopened_by, closes.reopened_reason, count(*) OVER () AS total
