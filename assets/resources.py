@@ -36,7 +36,11 @@ class HomeResource(dg.ConfigurableResource[None]):
     _tag_run: Callable[[dict[str, str]], None] | None = PrivateAttr(None)
 
     def setup_for_execution(self, context: dg.InitResourceContext) -> None:
-        """Note which process works on a run, for the sensor `killed_runs`."""
+        """Note which process works on a run, and that Dagster may launch the run again.
+
+        The process is for the sensor `killed_runs`. A failure that would come again changes the
+        other tag. One that nobody foresees cannot: Dagster's own storage may be away just then.
+        """
         run = context.run
         if run is None or context.instance is None:
             return
@@ -44,7 +48,7 @@ class HomeResource(dg.ConfigurableResource[None]):
         # Where the home cannot be opened, the step says why.
         with suppress(dg.Failure), self.session() as session:
             process = f"{run.run_id} {session.metadata.this_process()}"
-            self._tag_run({HOME_TAG: self.name, PROCESS_TAG: process})
+            self._tag_run({HOME_TAG: self.name, PROCESS_TAG: process, RETRY_TAG: "true"})
 
     @contextmanager
     def session(self) -> Iterator[AppSession]:
