@@ -9,12 +9,14 @@ import duckdb
 import openpyxl
 import pytest
 from markupsafe import escape
+from openpyxl.utils import get_column_letter
 from xlsxwriter import Workbook
 
 from pipelines.finance.close import list_closes
 from pipelines.finance.closing import working_paper, write
+from pipelines.finance.closing.cells import Sheet, Styles
 from pipelines.finance.closing.holding import copies_with
-from pipelines.finance.closing.sheets import Paper, Table, put
+from pipelines.finance.closing.sheets import Paper, Table
 from pipelines.finance.reconcile.close_copy import MANIFEST
 from tests.cli.conftest import Cli
 from tests.effort import EFFORT
@@ -31,6 +33,43 @@ SHEETS = [
     *("summary", "used", "billed", "matching", "breaks", "corrections", "opening"),
     *("roll-forward", "sign-off"),
 ]
+# An accrual and its reversal are no sum.
+BY_KIND = """
+SELECT
+    lines.currency, lines.kind,
+    sum(lines.debit::DECIMAL(38, 4)), sum(lines.credit::DECIMAL(38, 4))
+FROM read_csv('{}', all_varchar = true) AS lines
+GROUP BY ALL
+"""
+
+
+def require_readable(file: Path) -> None:
+    """Require that no cell is cut, that headings stay in sight, and that A4 has all columns."""
+    for sheet in openpyxl.load_workbook(file, data_only=True):
+        assert sheet.freeze_panes, sheet.title
+        head = int(sheet.freeze_panes[1:]) - 1
+        assert sheet.print_title_rows == f"${head}:${head}"
+        assert sheet.page_setup.orientation == "landscape"
+        assert (sheet.page_setup.paperSize, sheet.page_setup.fitToHeight) == (9, 0)
+        printed = [cell.value for cell in sheet[head] if cell.value]
+        printed = [value for value in printed if not value.endswith("minor units")]
+        _name, _separator, area = sheet.print_area.partition("!")
+        assert area == f"$A$1:${get_column_letter(len(printed))}${sheet.max_row}"
+        for row in sheet.iter_rows(min_row=head):
+            for cell in row:
+                require_room(sheet, cell)
+
+
+def require_room(sheet: Any, cell: Any) -> None:
+    """Require that a column is as wide as what a cell shows, or that the cell has several lines."""
+    if cell.value is None or str(cell.value).startswith("Total "):
+        return
+    shown = str(cell.value)
+    if isinstance(cell.value, int | float):
+        digits = len(cell.number_format.partition(".")[2])
+        shown = f"{cell.value:,.{digits}f}" if "#" in cell.number_format else shown
+    width = sheet.column_dimensions[cell.column_letter].width
+    assert len(shown) < width or cell.alignment.wrap_text, (sheet.title, cell.coordinate, shown)
 
 
 def require_signed(folder: Path) -> None:
@@ -38,12 +77,13 @@ def require_signed(folder: Path) -> None:
     file = next(folder.glob("*.xlsx"))
     expected = signed_totals(json.loads((folder / MANIFEST).read_bytes()))
     # A currency in which a sheet has no row has no total there.
-    expected = {key: total for key, total in expected.items() if total or key in evaluate(file)}
     found = evaluate(file)
     assert read_totals(file) == found
     require_journal(folder, found)
-    assert {key: exact(found).get(key) for key in expected} == expected
-    assert all(total == 0 for key, total in exact(found).items() if key not in expected)
+    totals = exact(found)
+    expected = {key: total for key, total in expected.items() if total or key in totals}
+    assert {key: totals.get(key) for key in expected} == expected
+    assert all(total == 0 for key, total in totals.items() if key not in expected)
 
 
 def require_journal(folder: Path, found: Totals) -> None:
@@ -53,17 +93,18 @@ def require_journal(folder: Path, found: Totals) -> None:
     assert bool(totals) <= journal.exists()
     if not journal.exists():
         return
-    query = f"SELECT currency, sum(debit), sum(credit) FROM '{journal}' GROUP BY currency"
-    for currency, debit, credit in duckdb.sql(query).fetchall():
+    for currency, kind, debit, credit in duckdb.sql(BY_KIND.format(journal)).fetchall():
         assert debit == credit
         for heading in ("debit", "credit"):
-            assert float(totals["journal", currency, heading]) == pytest.approx(debit)
+            assert totals.pop(("journal", f"{currency}, {kind}", heading)) == debit
+    assert {key[0] for key in totals} <= {"left out"}
 
 
 def test_every_total_is_a_formula_and_is_what_was_signed(two: Stores) -> None:
     for month in ("2026-09", "2026-10"):
         folder = two.home.closes / month / "001"
         require_signed(folder)
+        require_readable(folder / f"{month}.xlsx")
         workbook = openpyxl.load_workbook(folder / f"{month}.xlsx")
         of_journal = ["journal", "left out"] if month == "2026-10" else []
         assert workbook.sheetnames == [*SHEETS[:-2], *of_journal, *SHEETS[-2:]]
@@ -118,8 +159,9 @@ def test_a_large_month_has_totals_of_partners_and_pairs_that_differ(
     close(books)
     folder = books.home.closes / "2026-09" / "001"
     require_signed(folder)
+    require_readable(folder / "2026-09.xlsx")
     workbook = openpyxl.load_workbook(folder / "2026-09.xlsx")
-    assert "totals of partners" in workbook["used"]["A1"].value
+    assert "totals of partners" in workbook["used"]["A2"].value
     headings = ("currency", "connection", "partner", "records", "used", "used, minor units")
     assert headings in [*workbook["used"].iter_rows(values_only=True)]
 
@@ -139,7 +181,7 @@ def test_what_a_formula_would_round_is_text_that_says_so(tmp_path: Path) -> None
         db.execute(f"CREATE TABLE rows AS {ROWS.replace('0.10', '0.10::DECIMAL(38, 4)')}")
         paper = Paper(workbook, db)
         table = Table("used", "Usage", "FROM rows", ("amount",))
-        paper.write_table(paper.add_sheet("used"), table)
+        paper.write_table(table)
     assert evaluate(file) == {
         ("used", "EUR", "amount"): Decimal("0.29"),
         ("used", "JPY", "amount"): Decimal(5),
@@ -164,6 +206,6 @@ def test_what_a_formula_would_round_is_text_that_says_so(tmp_path: Path) -> None
 def test_a_cell_has_a_value_as_it_is(tmp_path: Path, value: Any, expected: Any) -> None:
     file = tmp_path / "a.xlsx"
     with Workbook(str(file), {"constant_memory": True}) as workbook:
-        put(workbook.add_worksheet(), 0, 0, value)
+        Sheet(workbook.add_worksheet(), Styles(workbook)).put(0, 0, value)
     cell = openpyxl.load_workbook(file).active["A1"]
     assert (cell.value, cell.data_type == "f") == (expected, False)

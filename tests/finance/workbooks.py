@@ -1,6 +1,7 @@
 """Working papers as tests read them: totals by sheet, currency and heading; formulas evaluated."""
 
 import re
+from collections import defaultdict
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ import openpyxl
 from openpyxl.utils.cell import range_boundaries
 
 Totals = dict[tuple[str, str | None, str], Any]
-"""Sheet, currency and heading -> what is in the cell."""
+"""Sheet, what a total is of (`EUR`, `EUR, accrual`), and heading -> what is in the cell."""
 # Heading of a sheet -> where the manifest has the same sum: table and column.
 SIGNED = {
     ("summary", "used"): ("summary", "used_amount"),
@@ -61,23 +62,23 @@ def read_totals(file: Path, *, formulas: bool = False) -> Totals:
             label = str(row[0] or "")
             if not headings or not label.startswith("Total "):
                 continue
-            currency = label.removeprefix("Total ")
+            of = label.removeprefix("Total ")
             for heading, value in zip(headings, row, strict=False):
                 if value is not None and heading != "currency":
-                    key = sheet.title, None if currency == "no currency" else currency, heading
+                    key = sheet.title, None if of == "no currency" else of, heading
                     totals[key] = _exact(value)
     return totals
 
 
 def exact(totals: Totals) -> Totals:
-    """Return totals as numbers, also those that are text because a formula would round them."""
-    numbers = {}
-    for key, value in totals.items():
+    """Return totals by currency, as numbers; some are text, as Excel would round them."""
+    numbers = defaultdict[tuple[str, str | None, str], Any](int)
+    for (sheet, of, heading), value in totals.items():
         if isinstance(value, str):
             text = value.partition(" (")[0]
             value = Decimal(text.replace(",", "").replace("\u2212", "-"))  # noqa: PLW2901
-        numbers[key] = value
-    return numbers
+        numbers[sheet, of and of.partition(", ")[0], heading] += value
+    return dict(numbers)
 
 
 def _exact(value: Any) -> Any:

@@ -31,6 +31,7 @@ from pipelines.finance.report import read_figures_of_books
 from pipelines.finance.reports.render import render_page
 from pipelines.finance.reports.verdicts import judge
 from pipelines.finance.trace_figure import trace_break
+from tests.finance.workbooks import read_totals
 from tests.reconcile.books import MAPPING, bill, decide, line, publish
 from tests.reconcile.own import HEAD, LEDGER, METER, METERED, OCTOBER, SEPTEMBER, publish_own, write
 from tests.versions.homes import Stores, home_of
@@ -462,6 +463,17 @@ def test_the_copy_of_a_month_has_its_own_rows(own: Stores) -> None:
     digest = hashlib.sha256((own.home.root / "meter.csv").read_bytes()).hexdigest()
     assert manifest["own_books"]["meter sha256"] == digest
     assert manifest["own_books"]["ledger evaluated"] is True
+    # What own books say is in no sum of billed minus used.
+    own_total, total = "EUR, own books", "EUR, usage and billing"
+    query = f"""
+    SELECT if(starts_with(rule, 'own'), '{own_total}', '{total}'), sum(difference)
+    FROM '{copy}/breaks.parquet' WHERE currency = 'EUR' GROUP BY ALL
+    """
+    totals = read_totals(copy / "2026-09.xlsx")
+    for label, difference in duckdb.sql(query).fetchall():
+        assert totals["breaks", label, "difference"] == difference
+    assert ("breaks", own_total, "open difference") not in totals
+    assert ("breaks", "EUR", "difference") not in totals
     # What was signed is traced in the copy, also after the file is gone.
     (break_id,) = own.rows("SELECT break_id FROM reconciliation.breaks WHERE subject = 'b2'")[0]
     traced = trace_break(own, break_id, close="2026-09")

@@ -10,7 +10,8 @@ from typing import Any, Final
 import duckdb
 from xlsxwriter import Workbook
 
-from pipelines.finance.closing.sheets import Key, Paper, Table, Term, put
+from pipelines.finance.closing.cells import Sheet
+from pipelines.finance.closing.sheets import PARTNER, Key, Paper, Table, Term
 from pipelines.finance.reconcile.close_copy import ENTRIES
 from pipelines.warehouse.duckdb_file import Row, fetch_rows
 
@@ -39,9 +40,10 @@ SELECT
 FROM copied.matches AS pairs""",
     "breaks": """
 SELECT
-    breaks.currency, breaks.connection, breaks.partner, breaks.break_id, breaks.severity,
-    breaks.rule, breaks.cause, breaks.subject, breaks.rows, breaks.used_amount AS used,
-    breaks.billed_amount AS billed, breaks.own_amount AS own, breaks.difference,
+    breaks.currency, breaks.connection, breaks.partner,
+    if(starts_with(breaks.rule, 'own_'), 'own books', 'usage and billing') AS comparison,
+    breaks.break_id, breaks.severity, breaks.rule, breaks.cause, breaks.subject, breaks.rows,
+    breaks.used_amount AS used, breaks.billed_amount AS billed, breaks.own_amount AS own, breaks.difference,
     breaks.open_difference, breaks.first_seen, breaks.state, breaks.owner, breaks.resolved_by,
     breaks.reason, breaks.uncertain, breaks.doubt, decided.decisions
 FROM copied.breaks AS breaks
@@ -81,9 +83,9 @@ WHERE lines.left_out IS NOT NULL""",
 }
 OF_JOURNAL: Final = ("journal", "left out")
 TOTALS: Final = """
-SELECT rows.currency, rows.connection, rows.partner, count(*) AS records, {sums}
+SELECT {key}, count(*) AS records, {sums}
 FROM ({query}) AS rows
-GROUP BY rows.currency, rows.connection, rows.partner
+GROUP BY {key}
 """
 DIFFERING: Final = "{query} WHERE pairs.status <> 'balanced'"
 COUNT: Final = "SELECT count(*) FROM ({query})"
@@ -106,6 +108,13 @@ AMOUNTS: Final = {
     "opening": ("opening", "unposted"),
     "journal": ("debit", "credit"),
     "left out": ("amount",),
+}
+# What totals are of, besides the currency. Sums of differences with own books say nothing of
+# billing, and an accrual and its reversal are no sum.
+GROUPS: Final = {
+    "breaks": ("currency", "comparison"),
+    "journal": ("currency", "kind"),
+    "left out": ("currency", "kind"),
 }
 THEN: Final = {
     "used": ("id",),
@@ -153,10 +162,11 @@ SELECT figures.currency, figures.connection, figures.partner
 FROM copied.rollforward AS figures
 ORDER BY ALL NULLS LAST
 """
-EXPLANATION: Final = (
-    "Totals are formulas: they add whole minor units (the last columns of a sheet), and divide the "
-    "sum once. A total that Excel would round is text, and says so."
-)
+EXPLANATION: Final = """\
+Totals are formulas: they add whole minor units (the last columns of a sheet), and divide once.
+A total that Excel would round is text, and says so.
+Partners are identifiers: a signed copy never changes, so nobody could erase a name from it.
+The report has the names, and so has reconciliation.partners of the books."""
 LEFT_OUT: Final = (
     "More than {:,} rows: this sheet has totals of partners. The copy has a table with every row."
 )
@@ -169,7 +179,11 @@ def write_working_paper(db: duckdb.DuckDBPyConnection, file: Path, signed: Row) 
     `signed` is what is known of the close, shown on the last sheet. Raises StorageFailed, OSError,
     duckdb.Error.
     """
-    options = {"constant_memory": True, "tmpdir": str(file.parent)}
+    options = {
+        "constant_memory": True,
+        "tmpdir": str(file.parent),
+        "default_format_properties": {"valign": "top"},
+    }
     with Workbook(str(file), options) as workbook:
         workbook.use_zip64()
         paper = Paper(workbook, db)
@@ -184,27 +198,25 @@ def write_working_paper(db: duckdb.DuckDBPyConnection, file: Path, signed: Row) 
         _write_figures(paper, summary, (title, SUMMARY), fetch_rows(db, PARTNERS))
         title = f"Unbilled usage in {signed['month']}"
         _write_figures(paper, rollforward, (title, ROLLFORWARD), fetch_rows(db, BALANCES))
-        sheet = paper.add_sheet("sign-off")
-        for row, (name, value) in enumerate(_lines(signed)):
-            put(sheet, row, 0, name)
-            put(sheet, row, 1, value)
+        _write_sign_off(paper.add_sheet("sign-off"), signed)
 
 
 def _write_table(db: duckdb.DuckDBPyConnection, paper: Paper, name: str) -> None:
     """Write a sheet of single rows; of too many, of what differs or of totals of partners."""
     query = SINGLE[name]
     then = THEN[name]
-    title = TITLES[name]
+    group = GROUPS.get(name, ("currency",))
+    note = ""
     if _count(db, query) > MOST_ROWS and name == "matching":
         query = DIFFERING.format(query=query)
-        title = f"{title}. {ONLY_DIFFERING.format(MOST_ROWS)}"
+        note = ONLY_DIFFERING.format(MOST_ROWS)
     if _count(db, query) > MOST_ROWS:
+        key = ", ".join(f"rows.{column}" for column in (*group, *PARTNER))
         sums = ", ".join(f"sum(rows.{amount}) AS {amount}" for amount in AMOUNTS[name])
-        query = TOTALS.format(query=query, sums=sums)
+        query = TOTALS.format(key=key, query=query, sums=sums)
         then = ()
-        title = f"{TITLES[name]}. {LEFT_OUT.format(MOST_ROWS)}"
-    sheet = paper.add_sheet(name)
-    paper.write_table(sheet, Table(name, title, query, AMOUNTS[name], then))
+        note = LEFT_OUT.format(MOST_ROWS)
+    paper.write_table(Table(name, TITLES[name], query, AMOUNTS[name], then, group, note))
 
 
 def _count(db: duckdb.DuckDBPyConnection, query: str) -> int:
@@ -213,29 +225,28 @@ def _count(db: duckdb.DuckDBPyConnection, query: str) -> int:
 
 
 def _write_figures(
-    paper: Paper, sheet: Any, content: tuple[str, dict[str, tuple[Term, ...]]], rows: list[Row]
+    paper: Paper, sheet: Sheet, content: tuple[str, dict[str, tuple[Term, ...]]], rows: list[Row]
 ) -> None:
     """Write figures as formulas: totals by currency, then a row for each partner."""
     title, figures = content
-    paper.write_title(sheet, title, EXPLANATION)
     names = list(rows[0]) if rows else ["currency", "connection", "partner"]
-    number = 2
+    number = sheet.begin([title, *EXPLANATION.splitlines()], [*names, *figures])
     for currency in dict.fromkeys(row["currency"] for row in rows):
-        paper.write_total_label(sheet, number, currency)
-        _write_formulas(paper, sheet, (number, len(names)), figures, (currency,))
         number += 1
-    paper.write_headings(sheet, number, [*names, *figures])
+        paper.write_total_label(sheet, number, (currency,))
+        _write_formulas(paper, sheet, (number, len(names)), figures, (currency,))
     for row in rows:
         number += 1
         for place, value in enumerate(row.values()):
-            put(sheet, number, place, value)
+            sheet.put(number, place, value)
         key = (row["currency"], row["connection"], row["partner"])
         _write_formulas(paper, sheet, (number, len(names)), figures, key)
+    sheet.finish(len(PARTNER) + 1, len(names) + len(figures))
 
 
 def _write_formulas(
     paper: Paper,
-    sheet: Any,
+    sheet: Sheet,
     cell: tuple[int, int],
     figures: dict[str, tuple[Term, ...]],
     key: Key,
@@ -243,6 +254,14 @@ def _write_formulas(
     row, first = cell
     for place, terms in enumerate(figures.values(), first):
         paper.write_figure(sheet, (row, place), terms, key)
+
+
+def _write_sign_off(sheet: Sheet, signed: Row) -> None:
+    head = sheet.begin([f"Sign-off of {signed['month']}"], ["what", "value"])
+    for row, (name, value) in enumerate(_lines(signed), head + 1):
+        sheet.put(row, 0, name)
+        sheet.put(row, 1, value)
+    sheet.finish(1, 2)
 
 
 def _lines(signed: Row) -> Iterable[tuple[str, Any]]:

@@ -7,10 +7,9 @@ from io import BytesIO
 from typing import Any, Final
 
 from xlsxwriter import Workbook
-from xlsxwriter.worksheet import Worksheet
 
 from pipelines.core.text import counted
-from pipelines.finance.closing.sheets import put
+from pipelines.finance.closing.cells import Sheet, Styles
 from pipelines.finance.currencies import digits_of
 from pipelines.finance.reports.text import format_month, format_time
 from pipelines.finance.statements.figures import Request, Statement
@@ -55,55 +54,6 @@ KINDS: Final = {"usage": "usage", "billing": "bill"}
 EXPLANATION: Final = (
     "Excel keeps 15 digits of a number. Amounts with more digits are text, so that none is rounded."
 )
-WIDTH: Final = 22
-
-
-class _Sheets:
-    """Writes tables of rows; the format of an amount shows all digits that it has."""
-
-    def __init__(self, workbook: Workbook) -> None:
-        self._workbook = workbook
-        self._bold = workbook.add_format({"bold": True})
-        self._money = dict[int, Any]()
-
-    def add(self, name: str) -> Worksheet:
-        sheet = self._workbook.add_worksheet(name)
-        sheet.set_column(0, len(LINES), WIDTH)
-        return sheet
-
-    def write_table(
-        self, sheet: Worksheet, first: int, columns: dict[str, str], rows: Iterable[dict[str, Any]]
-    ) -> int:
-        """Write headings and rows; return the number of the next row."""
-        for place, heading in enumerate(columns.values()):
-            put(sheet, first, place, heading, self._bold)
-        number = first + 1
-        for row in rows:
-            for place, name in enumerate(columns):
-                self._write(sheet, (number, place), row.get(name), name in MONEY, row)
-            number += 1
-        return number
-
-    def _write(
-        self,
-        sheet: Worksheet,
-        cell: tuple[int, int],
-        value: Any,
-        is_money: bool,  # noqa: FBT001 - of the column
-        row: dict[str, Any],
-    ) -> None:
-        style = None
-        if is_money and isinstance(value, Decimal):
-            style = self._style(max(digits_of(row["currency"]), _digits(value)))
-        if isinstance(value, date):
-            value = value.isoformat()
-        put(sheet, *cell, value, style)
-
-    def _style(self, digits: int) -> Any:
-        if digits not in self._money:
-            pattern = "#,##0" + ("." + "0" * digits if digits else "")
-            self._money[digits] = self._workbook.add_format({"num_format": pattern})
-        return self._money[digits]
 
 
 def write_workbook(statement: Statement) -> bytes:
@@ -112,26 +62,46 @@ def write_workbook(statement: Statement) -> bytes:
     with Workbook(content, {"in_memory": True}) as workbook:
         # Else it has the time at which it was written.
         workbook.set_properties({"created": statement.source.as_of.astimezone(UTC)})
-        sheets = _Sheets(workbook)
-        sheet = sheets.add("statement")
-        number = 0
-        for text in _head(statement):
-            put(sheet, number, 0, text)
-            number += 1
-        number = sheets.write_table(sheet, number + 1, TOTALS, statement.totals)
+        styles = Styles(workbook)
+        sheet = Sheet(workbook.add_worksheet("statement"), styles)
+        head = sheet.begin([*_head(statement), ""], TOTALS.values())
+        number = _write_rows(sheet, head + 1, TOTALS, statement.totals)
         if statement.fees:
-            put(sheet, number + 1, 0, "Accepted fees")
-            sheets.write_table(sheet, number + 2, FEES, statement.fees)
-        sheet = sheets.add("asked for")
-        number = sheets.write_table(sheet, 0, LINES, _lines(statement.requests))
-        sheet.freeze_panes(1, 0)
+            sheet.put(number + 1, 0, "Accepted fees", styles.bold)
+            sheet.put_headings(number + 2, FEES.values())
+            _write_rows(sheet, number + 3, FEES, statement.fees)
+        sheet.finish(1, len(TOTALS))
+        sheet = Sheet(workbook.add_worksheet("asked for"), styles)
+        head = sheet.begin([], LINES.values())
+        number = _write_rows(sheet, head + 1, LINES, _lines(statement.requests))
         left_out = sum(request.left_out for request in statement.requests)
         if left_out:
-            put(sheet, number, 0, f"Not shown: {counted(left_out, 'record')}.")
+            sheet.put(number, 0, f"Not shown: {counted(left_out, 'record')}.")
+        sheet.finish(1, len(LINES))
         if statement.corrections:
-            sheet = sheets.add("corrections")
-            sheets.write_table(sheet, 0, CORRECTIONS, map(_with_kind, statement.corrections))
+            sheet = Sheet(workbook.add_worksheet("corrections"), styles)
+            head = sheet.begin([], CORRECTIONS.values())
+            _write_rows(sheet, head + 1, CORRECTIONS, map(_with_kind, statement.corrections))
+            sheet.finish(1, len(CORRECTIONS))
     return content.getvalue()
+
+
+def _write_rows(
+    sheet: Sheet, first: int, columns: dict[str, str], rows: Iterable[dict[str, Any]]
+) -> int:
+    """Write rows; return the number of the next one. An amount shows all digits that it has."""
+    number = first
+    for row in rows:
+        for place, name in enumerate(columns):
+            value = row.get(name)
+            style = None
+            if name in MONEY and isinstance(value, Decimal):
+                style = sheet.styles.money(max(digits_of(row["currency"]), _digits(value)))
+            if isinstance(value, date):
+                value = value.isoformat()
+            sheet.put(number, place, value, style)
+        number += 1
+    return number
 
 
 def _head(statement: Statement) -> Iterable[str]:
