@@ -43,9 +43,9 @@ SELECT
     breaks.currency, breaks.connection, breaks.partner,
     if(starts_with(breaks.rule, 'own_'), 'own books', 'usage and billing') AS comparison,
     breaks.break_id, breaks.severity, breaks.rule, breaks.cause, breaks.subject, breaks.rows,
-    breaks.used_amount AS used, breaks.billed_amount AS billed, breaks.own_amount AS own, breaks.difference,
-    breaks.open_difference, breaks.first_seen, breaks.state, breaks.owner, breaks.resolved_by,
-    breaks.reason, breaks.uncertain, breaks.doubt, decided.decisions
+    breaks.used_amount AS used, breaks.billed_amount AS billed, breaks.own_amount AS own,
+    breaks.difference, breaks.open_difference, breaks.first_seen, breaks.state, breaks.owner,
+    breaks.resolved_by, breaks.reason, breaks.uncertain, breaks.doubt, decided.decisions
 FROM copied.breaks AS breaks
 LEFT JOIN (
     SELECT
