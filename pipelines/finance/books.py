@@ -111,7 +111,7 @@ def make_books(stores: Stores, *, again: bool = False) -> BooksResult:
 def try_books(stores: Stores) -> BooksResult:
     """Do so; where that fails, log and return why: the version is published all the same."""
     try:
-        return make_books(stores)
+        return _make_in_two_tries(stores)
     except PartnerSyncError as error:
         failure = error
     except Exception as error:  # noqa: BLE001 - a defect of finance must not hold back the data
@@ -125,6 +125,21 @@ def try_books(stores: Stores) -> BooksResult:
     with suppress(PartnerSyncError):
         books = BooksFolder(stores.warehouse).published()
     return BooksResult(books, problem=str(failure), remedy=failure.remedy)
+
+
+def _make_in_two_tries(stores: Stores) -> BooksResult:
+    """Make books; once more after a failure that may pass, as that of a session that was ended.
+
+    The run that has published their version succeeds, so nobody launches it again.
+    """
+    try:
+        return make_books(stores)
+    except PartnerSyncError as error:
+        stop.raise_if_requested()
+        if not error.may_pass:
+            raise
+        logger.warning("%s The books are made again.", error)
+    return make_books(stores)
 
 
 def wanted(version: Version, inputs: Inputs) -> BooksState:

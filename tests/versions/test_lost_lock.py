@@ -3,6 +3,7 @@
 `python -m tests.versions.test_lost_lock HOME URL` builds once.
 """
 
+import logging
 import sys
 import threading
 import time
@@ -18,7 +19,7 @@ import pytest
 from pipelines.app.maintenance import rollback, verify_files
 from pipelines.app.nightly import build_with_books
 from pipelines.core.errors import LockLost
-from pipelines.finance.books import make_books, try_books
+from pipelines.finance.books import make_books
 from pipelines.metadata.engine import Metadata
 from tests.metadata.test_server_session import ELSEWHERE, END_SESSIONS
 from tests.reconcile.books import FIRST, bill, decide, line, partners, publish, used
@@ -99,17 +100,21 @@ def test_a_build_that_loses_its_session_publishes_nothing(
     require_next_build(reconciled)
 
 
-def test_books_whose_session_is_lost_are_not_published(
-    reconciled: Stores, administrator: Any
+def test_books_whose_session_is_lost_are_not_published_and_the_build_makes_them_again(
+    reconciled: Stores, administrator: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
+    with (
+        caplog.at_level(logging.WARNING),
+        when_written(reconciled.home.books, lambda: administrator.execute(END_SESSIONS)),
+    ):
+        built = build_with_books(reconciled)
+    assert [record.message for record in caplog.records if "lost the lock" in record.message]
+    assert built.version
     version, books = shown(reconciled)
-    with when_written(reconciled.home.books, lambda: administrator.execute(END_SESSIONS)):
-        build_with_books(reconciled)
-    published = shown(reconciled)
-    assert published[0] != version
-    assert published[1] == books
-    assert make_books(reconciled).is_new
-    assert shown(reconciled)[1].startswith("books/v00000002-")
+    assert version == f"versions/{built.version.path.name}"
+    assert books.startswith("books/v00000002-")
+    assert not make_books(reconciled).is_new
+    assert verify_files(reconciled)["damaged"] == []
 
 
 def test_a_decision_whose_session_is_lost_is_shown_by_the_next_books(
@@ -118,9 +123,11 @@ def test_a_decision_whose_session_is_lost_is_shown_by_the_next_books(
     before = shown(reconciled)
     ((break_id,),) = reconciled.rows("SELECT break_id FROM reconciliation.breaks LIMIT 1")
     decide(reconciled, "break_assign", break_id, owner="bob")
-    with when_written(reconciled.home.books, lambda: administrator.execute(END_SESSIONS)):
-        result = try_books(reconciled)
-    assert "lost the lock" in result.problem
+    with (
+        when_written(reconciled.home.books, lambda: administrator.execute(END_SESSIONS)),
+        pytest.raises(LockLost),
+    ):
+        make_books(reconciled)
     assert shown(reconciled) == before
     assert make_books(reconciled).is_new
 
