@@ -26,7 +26,7 @@ from tests.sandbox.running import Running
 
 BACKFILL = """
 mutation ($params: LaunchBackfillParams!) { launchPartitionBackfill(backfillParams: $params) {
-  ... on LaunchBackfillSuccess { backfillId } } }
+  ... on LaunchBackfillSuccess { backfillId } ... on Error { message } } }
 """
 RUN = """
 mutation ($params: ExecutionParams!) { launchPipelineExecution(executionParams: $params) {
@@ -38,6 +38,7 @@ query ($id: ID!) { logsForRun(runId: $id) { ... on EventConnection { events {
   ... on MessageEvent { message } ... on ErrorEvent { error { message stack } }
 } } } }
 """
+CODE = "{ repositoriesOrError { ... on RepositoryConnection { nodes { name } } } }"
 JOB = {
     "repositoryName": "__repository__",
     "repositoryLocationName": "partner-sync",
@@ -73,13 +74,19 @@ class Deployment(Site):
         assert "errors" not in content, content
         return next(iter(content["data"].values()))
 
+    def has_code(self) -> bool:
+        """Return whether the webserver has reached the code server."""
+        return bool(self.ask(CODE)["nodes"])
+
     def _selection(self, *streams: str) -> list[dict[str, Sequence[str]]]:
         return [{"path": self.names.raw(stream).path} for stream in streams or STREAMS]
 
     def backfill(self, partitions: list[str]) -> str:
         """Launch a backfill of every raw asset; return its id."""
         params = {"partitionNames": partitions, "assetSelection": self._selection()}
-        return str(self.ask(BACKFILL, params=params)["backfillId"])
+        answer = self.ask(BACKFILL, params=params)
+        assert "backfillId" in answer, answer["message"]
+        return str(answer["backfillId"])
 
     def backfill_ended(self, backfill: str) -> str:
         """Wait for the end of a backfill; return its status."""

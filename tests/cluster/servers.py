@@ -1,4 +1,4 @@
-"""Real servers of several machines, all on this one: bucket, Redis, workers, Dagster's daemon.
+"""Real servers of several machines, all on this one: bucket, Redis, workers, Dagster.
 
 A worker has a host name and a folder of its own: nothing can ask this machine whether it lives, and
 nothing but the bucket has its files. A home is the folder of a machine, or one of many in it.
@@ -7,7 +7,6 @@ nothing but the bucket has its files. A home is the folder of a machine, or one 
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,6 +19,7 @@ from tempfile import TemporaryDirectory
 import psycopg
 
 from pipelines.config.home import Home
+from tests.assets.deployment import free_port
 from tests.postgresql import Server, running_server
 from tests.s3_server import NAME, SETTINGS, BucketServer, started_bucket
 
@@ -37,6 +37,8 @@ wait
 # As a service manager does.
 SUPERVISED = ("sh", "-c", 'trap "exit 0" INT; while :; do "$@"; sleep 5; done', "sh")
 END_SECONDS = 60
+WORKSPACE = ("-w", "deploy/workspace.yaml")
+BACKFILLS_WAIT = {"DAGSTER_BACKFILL_RETRY_DEFINITION_CHANGED_ERROR": "1"}  # for the code server
 HOME = "PARTNER_SYNC_HOME"
 HOMES = "PARTNER_SYNC_HOMES"
 READ_COMMITTED = "ALTER DATABASE dagster SET default_transaction_isolation TO 'read committed'"
@@ -129,9 +131,19 @@ class Cluster:
         options = ("--concurrency", str(places))
         self.start(machine, "celery", "-A", "assets.worker", "worker", *options, **variables)
 
+    def start_code_server(self) -> None:
+        """Start what has loaded the code, which Dagster's daemon and UI ask for it."""
+        port = self.environment["CODE_SERVER_PORT"]
+        self.start("code-server", "dagster", "api", "grpc", "-p", port, "-m", "assets.definitions")
+
     def start_daemon(self) -> None:
-        """Start Dagster's daemon, with a code server of its own."""
-        self.start("daemon", "dagster-daemon", "run", "-w", "dagster_workspace.yaml")
+        """Start Dagster's daemon beside the code server."""
+        self.start("daemon", "dagster-daemon", "run", *WORKSPACE, **BACKFILLS_WAIT)
+
+    def start_webserver(self, port: int) -> None:
+        """Start Dagster's UI beside the code server."""
+        address = ("-h", "127.0.0.1", "-p", str(port), "--db-pool-recycle", "20")
+        self.start("webserver", "dagster-webserver", *WORKSPACE, *address)
 
     def kill(self, machine: str) -> None:
         """Kill all processes of a machine at once, as if it lost its power."""
@@ -168,8 +180,7 @@ def started_cluster(*homes: str) -> Iterator[Cluster]:
             administrator.execute("CREATE DATABASE dagster")
             # Dagster expects the server's own default. Ours, which is stricter, tests our code.
             administrator.execute(READ_COMMITTED)
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
+        port = free_port()
         shutil.copyfile(CHECKOUT / "deploy" / "dagster.yaml", folder / "dagster.yaml")
         redis = Redis(folder, port)
         environment = {
@@ -180,6 +191,8 @@ def started_cluster(*homes: str) -> Iterator[Cluster]:
             ),
             "CELERY_BROKER_URL": f"redis://127.0.0.1:{port}/0",
             "CELERY_BACKEND_URL": f"redis://127.0.0.1:{port}/1",
+            "CODE_SERVER_HOST": "127.0.0.1",
+            "CODE_SERVER_PORT": str(free_port()),
             "C_FORCE_ROOT": "1",
             **SETTINGS,
         }

@@ -80,13 +80,14 @@ def test_a_worker_is_killed_and_the_night_ends_right(
     with accounts(tmp_path, "--usage", str(USAGE)) as service, started_cluster() as cluster:
         made = add_good(tmp_path / "made", service)
         config = made.settings_file.parent
-        cluster.configure(config, ("worker-a", "worker-b", "daemon"), settings())
+        cluster.configure(config, ("worker-a", "worker-b", "code-server"), settings())
         for name, value in cluster.environment.items():
             monkeypatch.setenv(name, value)
         with dg.DagsterInstance.get() as instance:  # creates its tables, before two do at once
             assert instance.get_runs() == []
         for machine in ("worker-a", "worker-b"):
             cluster.start_worker(machine)
+        cluster.start_code_server()
         cluster.start_daemon()
         until(lambda: reading(cluster) == {"worker-a": 2, "worker-b": 2}, "both workers read")
         until(lambda: page_requests(service).get("200", 0) > FIRST, "some pages are read")
