@@ -9,8 +9,9 @@ from pathlib import Path
 
 from pipelines.archive.archive import Archive
 from pipelines.files.bucket import Bucket
-from pipelines.files.cached import KEPT, MARK, CachedStore
+from pipelines.files.cached import KEPT, CachedStore
 from pipelines.files.pointer import LINKS
+from pipelines.files.store import MARK
 from pipelines.warehouse.version_files import Warehouse
 from tests.versions.homes import Stores
 

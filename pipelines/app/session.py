@@ -15,7 +15,7 @@ from pipelines.core.clock import Clock
 from pipelines.core.errors import MemoryRefused
 from pipelines.core.files import remove
 from pipelines.core.text import Redactor
-from pipelines.files.open_store import open_store
+from pipelines.files.open_store import open_store, require_settings
 from pipelines.metadata.engine import Metadata
 from pipelines.metadata.owner import require_own_database
 from pipelines.metadata.scans import ScanStatus
@@ -47,8 +47,9 @@ def open_session(
     the home does not exist or has no connection, and MemoryRefused for what the block was refused.
     """
     settings = load_settings(home)
-    # It raises where there is none, before `prepare` creates a folder.
+    # They raise before `prepare` creates a folder.
     settings.connections()
+    require_settings(settings)
     home = settings.home.prepare()
     memory_limit = MemoryLimit.of(settings.memory_limit)
     metadata = Metadata.open(home.metadata_file, settings.metadata_url)

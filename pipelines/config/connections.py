@@ -14,7 +14,7 @@ from pydantic import BeforeValidator, Field, TypeAdapter, model_validator
 from pipelines.config import values
 from pipelines.config.secret_command import SecretCommandFailed, secret_command
 from pipelines.core.errors import ConfigurationError
-from pipelines.core.files import write_durably
+from pipelines.core.files import storing, write_durably
 from pipelines.core.text import decode_text, has_undecoded
 
 PARTNER_FIELDS = ("auth_url", "audience", "client_id")
@@ -185,7 +185,8 @@ def check_field(name: str, value: str) -> None:
 def add_connection(file: Path, name: str, fields: Mapping[str, Any]) -> Connection:
     """Append a connection to the file; everything else in it stays as it is.
 
-    Raises ConfigurationError, and writes nothing, where a field is wrong or the name exists.
+    Raises ConfigurationError, and writes nothing, where a field is wrong or the name exists;
+    StorageFailed.
     """
     added = values.validate(CONNECTIONS, {name: dict(fields)}, "the connection", "")
     if name in values.read_toml(file):
@@ -202,7 +203,8 @@ def add_connection(file: Path, name: str, fields: Mapping[str, Any]) -> Connecti
     for key, value in fields.items():
         # Strings, whole numbers and lists look the same in JSON and TOML.
         text += f"{key} = {json.dumps(value, ensure_ascii=False)}\n"
-    write_durably(file, text.encode())
+    with storing(file, "`partner-sync init` again"):
+        write_durably(file, text.encode())
     return added[name]
 
 

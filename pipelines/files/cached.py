@@ -29,9 +29,8 @@ from pipelines.core.files import (
 from pipelines.files import pointer
 from pipelines.files.bucket import Bucket, Content
 from pipelines.files.pointer import FOLDERS, LINKS, POINTER, Pointer, PublishedFile
-from pipelines.files.store import Kept
+from pipelines.files.store import MARK, Kept
 
-MARK: Final = "copies.json"  # in a home that has copies
 KEPT: Final = ("archive", "versions", "books", "closes", "reports", "statements")
 # Of sealed scans, whose records may be erased.
 SEALED: Final = "archive/*/*/*.zst"

@@ -10,7 +10,7 @@ from sqlalchemy import select
 from pipelines.config.settings import Settings
 from pipelines.core.clock import Clock
 from pipelines.core.errors import ConfigurationError
-from pipelines.files.store import IN_FOLDER, FileStore
+from pipelines.files.store import IN_FOLDER, MARK, FileStore
 from pipelines.metadata.engine import Metadata, new_id
 from pipelines.metadata.tables import HomeRow
 
@@ -18,6 +18,29 @@ if TYPE_CHECKING:
     from pipelines.files.bucket import Bucket
 
 HOME_ID: Final = "home.id"
+
+
+def require_settings(settings: Settings) -> None:
+    """Raise ConfigurationError if settings lack the server or the bucket that the home has.
+
+    A process whose environment lacks the variables would begin a second database: with locks of its
+    own, and without any scan. It would publish, and end the runs of other processes as killed.
+    """
+    root = settings.home.root
+    if settings.metadata_url is None and (root / HOME_ID).exists():
+        raise ConfigurationError(
+            f"The metadata of the home {root} are on a PostgreSQL server, but metadata_url is not "
+            "set. Nothing was read or changed.",
+            "Set metadata_url in settings.toml, or PARTNER_SYNC_METADATA_URL for each process. If "
+            f"metadata.db is in use again, delete {root / HOME_ID}.",
+        )
+    if settings.files is None and (root / MARK).exists():
+        raise ConfigurationError(
+            f"The home {root} has copies of files in a bucket, but files is not set. Nothing was "
+            "read or changed.",
+            "Set files in settings.toml, or PARTNER_SYNC_FILES for each process. If the home has "
+            f"all files itself again, delete {root / MARK}.",
+        )
 
 
 def open_store(settings: Settings, metadata: Metadata, clock: Clock) -> FileStore:

@@ -7,9 +7,11 @@ gives that to `put`. Not here: a bucket that keeps them (cached).
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from pipelines.core.files import durable_rename, remove, swap_symlink, write_durably
+
+MARK: Final = "copies.json"  # in a home whose files are copies of a bucket's
 
 
 class Kept(NamedTuple):

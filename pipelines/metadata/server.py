@@ -27,6 +27,8 @@ SERVER_KEEPALIVE: Final = (
     "-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=10 -c tcp_keepalives_count=3"
     " -c tcp_user_timeout=40000"
 )
+OF_FILE: Final = "Make room, correct the permissions or restore the file from a backup"
+OF_SERVER: Final = "Start the PostgreSQL server, or correct metadata_url"
 POLL_SECONDS: Final = 0.25
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
@@ -37,6 +39,7 @@ def postgresql_engine(url: str, isolation_level: str, settings: str, **options: 
 
     Raises ConfigurationError for a URL that cannot be used.
     """
+    _require_encoded(url)
     try:
         # SQLAlchemy's own default is a driver that is not maintained any more.
         driver = make_url(url).set(drivername="postgresql+psycopg")
@@ -52,22 +55,34 @@ def postgresql_engine(url: str, isolation_level: str, settings: str, **options: 
         ) from error
 
 
+def _require_encoded(url: str) -> None:
+    """Raise ConfigurationError for a password that ends the address, so that messages show it."""
+    address = url.partition("://")[2].partition("?")[0]
+    authority, _slash, database = address.partition("/")
+    if authority.count("@") > 1 or "@" in database:
+        raise ConfigurationError(
+            "The setting metadata_url has more than one @ in its address, or one after a /. "
+            "Nothing was read or written.",
+            "If the password contains @, / or :, write %40, %2F or %3A.",
+        )
+
+
 def translate_error(context: ExceptionContext) -> None:
     """Raise StorageFailed for what a disk, a server or another process does; not for defects."""
     error = context.original_exception
     is_storage = type(context.sqlalchemy_exception) in {OperationalError, DatabaseError}
     is_defect = getattr(error, "sqlite_errorname", "") == "SQLITE_ERROR"
     if is_storage and not is_defect and context.engine is not None:
-        raise storage_failed(str(context.engine.url.database), str(error)) from error
+        remedy = OF_FILE if context.engine.dialect.name == "sqlite" else OF_SERVER
+        raise storage_failed(str(context.engine.url.database), str(error), remedy) from error
 
 
-def storage_failed(place: str, reason: str) -> StorageFailed:
-    """Return the error for a metadata database that cannot be used."""
+def storage_failed(place: str, reason: str, remedy: str = OF_FILE) -> StorageFailed:
+    """Return the error for a metadata database that cannot be used, and what to do first."""
     return StorageFailed(
         f"The metadata database {place} cannot be used: {reason}. Pages that were read are kept; "
         "analysts still see the published version.",
-        "Make room, correct the permissions or restore the file from a backup, then run "
-        "`partner-sync sync` to resume.",
+        f"{remedy}, then run `partner-sync sync` to resume.",
     )
 
 

@@ -7,6 +7,7 @@ nothing but the bucket has its files. A home is the folder of a machine, or one 
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +20,7 @@ from tempfile import TemporaryDirectory
 import psycopg
 
 from pipelines.config.home import Home
-from tests.assets.deployment import free_port
+from tests.assets.deployment import free_port, until
 from tests.postgresql import Server, running_server
 from tests.s3_server import NAME, SETTINGS, BucketServer, started_bucket
 
@@ -132,9 +133,10 @@ class Cluster:
         self.start(machine, "celery", "-A", "assets.worker", "worker", *options, **variables)
 
     def start_code_server(self) -> None:
-        """Start what has loaded the code, which Dagster's daemon and UI ask for it."""
+        """Start what has loaded the code, and wait for it: the daemon asks once a minute only."""
         port = self.environment["CODE_SERVER_PORT"]
         self.start("code-server", "dagster", "api", "grpc", "-p", port, "-m", "assets.definitions")
+        until(lambda: accepts(int(port)), "the code server accepts connections")
 
     def start_daemon(self) -> None:
         """Start Dagster's daemon beside the code server."""
@@ -157,6 +159,13 @@ class Cluster:
             os.killpg(process.pid, signal.SIGINT)
             process.wait(END_SECONDS)
         self.kill(machine)
+
+
+def accepts(port: int) -> bool:
+    """Return whether a server on this machine accepts connections."""
+    with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+        return True
+    return False
 
 
 def as_host(name: str) -> tuple[str, ...]:

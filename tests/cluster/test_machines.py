@@ -42,7 +42,7 @@ def until(found: Callable[[], T], what: str, seconds: float = 400) -> T:
 
 def settings() -> str:
     """Let the schedule tick once, soon; a run reads two of the four accounts."""
-    tick = datetime.now(UTC) + timedelta(seconds=100)
+    tick = datetime.now(UTC) + timedelta(seconds=120)
     return f'connections_at_once = 2\nschedule = "{tick.minute} {tick.hour} * * *"\n'
 
 

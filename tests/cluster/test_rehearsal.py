@@ -102,7 +102,7 @@ def rehearsal(
         # It creates its tables, before two processes do at once.
         instance = opened.enter_context(dg.DagsterInstance.get())
         port = free_port()
-        tick = datetime.now(UTC) + timedelta(seconds=100)
+        tick = datetime.now(UTC) + timedelta(seconds=120)
         for home in HOMES:
             config = tmp_path / "made" / home / "config"
             cluster.configure(config, MACHINES, settings_at(tick), home)

@@ -8,7 +8,7 @@ from pipelines.app.connect import commented_settings
 from pipelines.config.connections import Connection, add_connection
 from pipelines.config.home import Home
 from pipelines.config.settings import Settings, load_settings
-from pipelines.core.errors import ConfigurationError
+from pipelines.core.errors import ConfigurationError, StorageFailed
 
 PARTNER = {
     "base_url": "https://api.example.com/",
@@ -167,6 +167,8 @@ def test_connections_are_appended_once_and_read(home: Home) -> None:
     add_connection(file, "shop", MERCHANT | {"skip": ["usage"]})
     with pytest.raises(ConfigurationError, match="already"):
         add_connection(file, "acme", PARTNER)
+    with pytest.raises(StorageFailed, match="cannot be written"):
+        add_connection(file.with_name("missing") / file.name, "acme", PARTNER)
     found = load_settings(home).connections()
     assert list(found) == ["acme", "shop"]
     assert found["acme"].base_url == "https://api.example.com"

@@ -5,10 +5,12 @@ from pathlib import Path
 import pytest
 from sqlalchemy import delete
 
+from pipelines.config.home import Home
+from pipelines.config.settings import Settings
 from pipelines.core.errors import ConfigurationError
 from pipelines.files.bucket import Bucket
 from pipelines.files.cached import CachedStore
-from pipelines.files.open_store import HOME_ID
+from pipelines.files.open_store import HOME_ID, require_settings
 from pipelines.metadata.engine import Metadata
 from pipelines.metadata.tables import HomeRow
 from tests.files.test_settings import opened
@@ -62,6 +64,8 @@ def test_files_of_the_home_itself_are_never_taken_for_copies(
     own.touch()
     opened(tmp_path / "home", **named)
     assert not own.exists()  # a copy of what is not in the bucket
+    with pytest.raises(ConfigurationError, match="but files is not set"):
+        require_settings(Settings(home=Home(tmp_path / "home"), metadata_url=server_url))
     own.touch()
     with pytest.raises(ConfigurationError, match="copies from"):
         opened(tmp_path / "home", **named | {"files": f"{bucket.url}/other"})

@@ -156,6 +156,10 @@ def test_a_database_that_cannot_be_used_is_named(
     for url in ("postgresql://host/database", "not a url"):
         with pytest.raises(ConfigurationError, match="metadata_url is not a PostgreSQL URL"):
             Metadata.open(tmp_path / "metadata.db", url)
+    for password in ("p@w", "p/w", "p:/w"):
+        url = f"postgresql://user:{password}@127.0.0.1/database"
+        with pytest.raises(ConfigurationError, match="more than one @"):
+            Metadata.open(tmp_path / "metadata.db", url)
     with metadata.transaction() as session:
         session.execute(text("UPDATE alembic_version SET version_num = '9999'"))
     with pytest.raises(ConfigurationError, match="changed by a newer version"):

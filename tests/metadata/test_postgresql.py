@@ -65,6 +65,7 @@ def test_a_server_that_cannot_be_used_is_named(metadata: Metadata, administrator
     with pytest.raises(StorageFailed, match="refused") as refused:
         Metadata.open(file, "postgresql://somebody:password@127.0.0.1:1/database", busy_seconds=0)
     assert "password" not in str(refused.value)
+    assert refused.value.remedy.startswith("Start the PostgreSQL server")
     administrator.execute(LOCK)
     with pytest.raises(StorageFailed, match="due to lock timeout"):
         Metadata.open(file, metadata.engine.url.render_as_string(), busy_seconds=0)
@@ -122,3 +123,16 @@ def test_a_second_home_in_one_database_is_refused_and_marks_nothing(
     own = f"{server_url}&options=-csearch_path%3Dsecond"
     two.settings_file.write_text(f'metadata_url = "{own}"\n')
     assert sync_once(two).exit_code == ExitCode.DONE
+
+
+def test_a_process_whose_environment_lacks_the_server_changes_nothing(
+    tmp_path: Path, server_url: str, sandbox: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = make_home(tmp_path / "home", sandbox)
+    monkeypatch.setenv("PARTNER_SYNC_METADATA_URL", server_url)
+    with open_session(home):
+        pass
+    monkeypatch.delenv("PARTNER_SYNC_METADATA_URL")
+    with pytest.raises(ConfigurationError, match="metadata_url is not set"), open_session(home):
+        pass
+    assert not home.metadata_file.exists()
