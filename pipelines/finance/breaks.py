@@ -35,9 +35,9 @@ COLUMNS: Final = ["break_id", "difference", "rows", *EMPTY]
 CREATE_SHEET: Final = """
 CREATE TABLE breaks AS
 SELECT
-    listed.* EXCLUDE (owner, reason, resolved_by, gone_at), listed.owner AS assigned_to,
-    listed.reason AS last_reason, NULL::VARCHAR AS decision, NULL::VARCHAR AS owner,
-    NULL::VARCHAR AS reason
+    listed.* EXCLUDE (owner, reason, resolved_by, gone_at, rows_digest, since),
+    listed.owner AS assigned_to, listed.reason AS last_reason, NULL::VARCHAR AS decision,
+    NULL::VARCHAR AS owner, NULL::VARCHAR AS reason
 FROM listed
 """
 BREAKS: Final = """
@@ -47,7 +47,8 @@ SELECT
     breaks.used_amount, breaks.billed_amount, breaks.own_amount, breaks.difference,
     places.materiality, breaks.rows, breaks.cause, breaks.subject, breaks.age_days,
     breaks.first_seen, breaks.state, breaks.owner, breaks.resolved_by, breaks.reason,
-    breaks.uncertain, breaks.doubt, breaks.gone_at
+    breaks.uncertain, breaks.doubt, breaks.gone_at, breaks.rows_digest,
+    coalesce(breaks.returned_at, breaks.first_seen) AS since
 FROM reconciliation.breaks AS breaks
 JOIN break_order AS places USING (break_id)
 WHERE $rule IN ('', breaks.rule)
@@ -254,6 +255,8 @@ def record_decisions(session: Stores, decided: list[Row]) -> str:
                 "owner": row["new_owner"] or None,
                 "difference": None if difference is None else f"{difference:f}",
                 "rows": row["rows"],
+                "rows_digest": row["rows_digest"],
+                "since": row["since"].isoformat(),
             }
             add_decision(db, decision)
     return f"Recorded {counted(len(decided), 'decision')}."

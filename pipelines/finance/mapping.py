@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo
 
-from pydantic import Field, TypeAdapter, model_validator
+from pydantic import AfterValidator, Field, TypeAdapter, model_validator
 
 from pipelines.config import values
 from pipelines.core.errors import ConfigurationError
@@ -37,6 +37,19 @@ UNIT_MEANING = (
     "minor: amounts and prices are in the smallest unit of the currency (EUR 0.01, JPY 1, KWD "
     "0.001); major: in euros, yen, dinars"
 )
+
+
+def _one_key_each(terms: dict[str, Any]) -> dict[str, Any]:
+    """Refuse two spellings of a currency: each row of it would count twice."""
+    first = dict[str | None, str]()
+    for code in terms:
+        other = first.setdefault(read_code(code), code)
+        if other != code:
+            raise ValueError(f"{other} and {code} are the same currency: keep one of them")
+    return terms
+
+
+ONE_KEY_EACH = AfterValidator(_one_key_each)
 
 
 def _role(meaning: str, default: Any = None) -> Any:
@@ -136,7 +149,7 @@ class Tolerance(values.Table):
     """the same as a share of what was used, in percent; the larger one counts"""
     month_minor: int = Field(default=0, ge=0)
     """of a partner's month"""
-    currency: dict[str, Terms] = Field(default_factory=dict)
+    currency: Annotated[dict[str, Terms], ONE_KEY_EACH] = Field(default_factory=dict)
     """others for a currency: [tolerance.currency.EUR]"""
     partner: dict[str, Terms] = Field(default_factory=dict)
     """others for a partner by its identifier, which count first: [tolerance.partner."0001"]"""
@@ -178,7 +191,7 @@ class AcceptedFee(values.Table):
     values: tuple[str, ...] = _role(
         "values of the field, in any case and without spaces around", ()
     )
-    up_to: dict[str, Limit] = _role(
+    up_to: Annotated[dict[str, Limit], ONE_KEY_EACH] = _role(
         "sum of such lines of a bill that is accepted at most, by currency; none: any sum", {}
     )
 
@@ -203,7 +216,7 @@ class Mapping(values.Table):
     billing: BillingRoles = BillingRoles()
     tolerance: Tolerance = Tolerance()
     accounts: Accounts | None = None
-    materiality: dict[str, Materiality] = Field(default_factory=dict)
+    materiality: Annotated[dict[str, Materiality], ONE_KEY_EACH] = Field(default_factory=dict)
     """amount from which on a break is high, by currency; medium from a tenth"""
     accepted_fees: dict[str, AcceptedFee] = Field(default_factory=dict)
     """lines of bills that name no usage, and are right, by their kind"""

@@ -77,7 +77,8 @@ class RawAmounts:
         lines = [_number(sent) for sent in self._at(record, "billing.line_amount") or ()]
         if self._is_credit(record):
             total = _negative(total)
-            lines = [_negative(amount) for amount in lines]
+            if sum(filter(None, lines)) >= 0:
+                lines = [None if amount is None else -amount for amount in lines]
         if line == "rest" and lines:
             return (total or Decimal(0)) - sum(filter(None, lines))
         if line in {"", "rest"}:

@@ -71,6 +71,8 @@ def break_decisions(session: Session) -> list[dict[str, Any]]:
             "owner": decision.details.get("owner"),
             "difference": decision.details.get("difference"),
             "rows": decision.details.get("rows"),
+            "rows_digest": decision.details.get("rows_digest"),
+            "since": decision.details.get("since"),
         }
         for decision in decisions_of(session, "break_assign", "break_resolve", "break_reopen")
     ]

@@ -130,7 +130,7 @@ class Model:
             for line in lines_of(bill):
                 if isinstance(line.usage, str):
                     odd = is_odd(bill) or is_odd(line)
-                    amount = _signed(bill, said(line.amount))
+                    amount = _of_line(bill, line)
                     quantity = _signed(bill, said(line.quantity))
                     rows[line.usage].append(
                         Row(line.usage, cell_of(bill), amount, quantity, bill, odd)
@@ -209,11 +209,13 @@ class MonthModel(Model):
 
     def _compare(self) -> None:
         for cell in {*map(cell_of, self.usage), *map(cell_of, self.bills)}:
-            used = [each for each in self.usage if cell_of(each) == cell]
-            bills = [each for each in self.bills if cell_of(each) == cell]
-            if None not in cell and cell[0] in self._known:
+            used = [each for each in self.usage if _is_of(each, cell)]
+            bills = [each for each in self.bills if _is_of(each, cell)]
+            if None in cell[:2] or not (used or bills):
+                continue  # nobody knows whose it is
+            if cell[0] in self._known:
                 self._compare_month(cell, used, bills)
-            elif None not in cell:
+            else:
                 self.wrong.add(cell)
 
     def _compare_month(self, cell: Cell, used: list[Used], bills: list[Bill]) -> None:
@@ -229,6 +231,11 @@ class MonthModel(Model):
             self.breaks["not_billed", *cell, difference] += 1
         elif difference or _quantity(used) != _quantity(_billed_lines(bills)):
             self.breaks["different", *cell, difference] += 1
+
+
+def _is_of(each: Used | Bill, cell: Cell) -> bool:
+    """Return whether a record is of a cell: a blank currency is one, that of an object is none."""
+    return cell_of(each) == cell and not isinstance(each.currency, Odd)
 
 
 def _billed_lines(bills: Sequence[Bill]) -> list[Line]:
@@ -249,6 +256,14 @@ def lines_of(bill: Bill) -> list[Line]:
 
 def _signed(bill: Bill, amount: Any) -> Any:
     return -abs(amount) if bill.kind == "credit" and amount is not None else amount
+
+
+def _of_line(bill: Bill, line: Line) -> Any:
+    """Return the amount of a line: what most lines of a credit note say is taken off."""
+    if bill.kind != "credit" or said(line.amount) is None:
+        return said(line.amount)
+    sums = sum((said(each.amount) or ZERO for each in lines_of(bill)), ZERO)
+    return line.amount if sums < 0 else -line.amount
 
 
 def _total(amounts: Sequence[Any]) -> Decimal | None:

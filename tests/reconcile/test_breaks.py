@@ -10,6 +10,12 @@ import pytest
 from pipelines.app.nightly import build_with_books, rebuild_with_books
 from pipelines.core.files import write_durably
 from pipelines.finance.books import make_books
+from pipelines.finance.breaks import (
+    BreakDecision,
+    BreakFilter,
+    choose_breaks,
+    record_decisions,
+)
 from pipelines.finance.reconcile import engine
 from pipelines.finance.reconcile.statements import Statement, read_statement
 from tests.reconcile.books import MAPPING, bill, decide, home_with, line, publish, used
@@ -66,6 +72,20 @@ def test_a_break_is_decided_about_and_gone_and_back(stores: Stores) -> None:
     bill_all()  # a decision holds while the difference is the same, unless the break was gone
     assert breaks(stores) == [assigned, resolved, assigned, resolved, assigned]
     assert breaks(stores, "break_id, first_seen") == known
+
+
+def test_a_decision_is_about_the_records_that_it_saw(stores: Stores) -> None:
+    """Not about others of the same amount; and whatever the clock of this machine says."""
+    publish(stores, usage=[used("u"), used("v")], billing=[bill("b", line("v"))])
+    stores.clock.now -= timedelta(days=40)
+    unbilled = BreakFilter(rule="not_billed")
+    record_decisions(stores, choose_breaks(stores, unbilled, BreakDecision("resolve", "why")))
+    stores.clock.now += timedelta(days=40)
+    make_books(stores)
+    states = "SELECT state, difference FROM reconciliation.breaks WHERE rule = 'not_billed'"
+    assert stores.rows(states) == [("resolved", -5)]
+    publish(stores, billing=[bill("b", line("u"))])
+    assert stores.rows(states) == [("open", -5)]
 
 
 @pytest.mark.long

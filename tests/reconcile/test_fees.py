@@ -84,6 +84,19 @@ def test_lines_without_usage_are_a_break_of_their_bill_unless_they_are_accepted(
     assert stores.rows(query) == stores.rows("SELECT sum(difference) FROM reconciliation.summary")
 
 
+def test_an_accepted_discount_explains_its_month(stores: Stores) -> None:
+    discounted = bill("b", line("u"), fee("-1.00", "support"))
+    publish(
+        stores,
+        mapping=ACCEPTED,
+        partners=partners([FIRST]),
+        usage=[used("u")],
+        billing=[discounted],
+    )
+    verdicts = "SELECT verdict, difference, cause FROM finance.partner_months"
+    assert stores.rows(verdicts) == [("fees", Decimal("-1.00"), "lines without usage")]
+
+
 def test_an_accepted_mapping_keeps_accepted_fees(stores: Stores) -> None:
     publish(stores, mapping=ACCEPTED, partners=partners([FIRST]), usage=[used("u")], billing=BILLS)
     before = parse_mapping(ACCEPTED).accepted_fees
@@ -101,6 +114,9 @@ def test_an_accepted_mapping_keeps_accepted_fees(stores: Stores) -> None:
         ("[accepted_fees.a]", "accepted_fees.a: must have field and values, or up_to"),
         ("[accepted_fees.a.up_to]\nEUR = -1", "accepted_fees.a.up_to.EUR: "),
         ("[accepted_fees.a.up_to]\nEUR = 1e30", "accepted_fees.a.up_to.EUR: "),
+        ("[accepted_fees.a.up_to]\neur = 1\nEUR = 2", "eur and EUR are the same currency"),
+        ("[materiality]\neur = 1\n'EUR ' = 2", "eur and EUR  are the same currency"),
+        ("[tolerance.currency.eur]\n[tolerance.currency.EUR]", "eur and EUR are the same currency"),
         (
             "[accepted_fees.a.up_to]\nEUR = 1\n[accepted_fees.b.up_to]\nEUR = 1",
             "only one of accepted_fees may have no field: b",

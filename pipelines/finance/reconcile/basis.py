@@ -121,7 +121,8 @@ CREATE OR REPLACE TEMP TABLE accepted_fees (
 CREATE TABLE reconciliation.accepted_materiality (currency VARCHAR, amount DECIMAL(28, 4));
 CREATE TABLE reconciliation.decisions (
     number BIGINT, break_id VARCHAR, kind VARCHAR, person VARCHAR, decided_at TIMESTAMPTZ,
-    owner VARCHAR, reason VARCHAR, difference {amount}, rows BIGINT
+    owner VARCHAR, reason VARCHAR, difference {amount}, rows BIGINT, rows_digest VARCHAR,
+    since TIMESTAMPTZ
 );
 """
 INSERT_TOLERANCE: Final = "INSERT INTO tolerances VALUES ($1, $2, $3, $4, $5)"

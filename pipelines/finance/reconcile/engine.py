@@ -36,6 +36,7 @@ BY_MONTH: Final = (
     "usage.partner", "usage.period", "usage.currency",
     "billing.partner", "billing.period", "billing.currency",
 )  # fmt: skip
+CURRENCIES: Final = ("usage.currency", "billing.currency")
 # Roles without which nobody can tell with which rows a row belongs.
 BY_KEY: Final = ["id", "line_usage", "lines"]
 BY_TIME: Final = ["partner", "period", "currency"]
@@ -134,10 +135,13 @@ class _Engine:
         billing = mapping.billing
         roles = self.sides.columns.keys()
         by_usage = self.sides.by_usage
-        if not by_usage:
-            reason = self.sides.missing(BY_MONTH)
-            if reason:
-                self.failed["match"] = reason
+        # A currency that one side has is not that of the other: whole months would differ.
+        needed = BY_MONTH
+        if by_usage:
+            needed = () if roles.isdisjoint(CURRENCIES) else CURRENCIES
+        reason = self.sides.missing(needed)
+        if reason:
+            self.failed["match"] = reason
         billed = "billing.line_amount" if by_usage else "billing.amount"
         if roles.isdisjoint(PAYMENTS) and not ("billing.status" in roles and billing.paid_statuses):
             self.failed["payments"] = "; ".join(f"{role} is not mapped" for role in PAYMENTS)
@@ -151,6 +155,7 @@ class _Engine:
             "month_minor": mapping.tolerance.month_minor,
             "erased": list(self.inputs.erased),
             "has_partners": "partners.id" in roles,
+            "names_partner": roles >= {"usage.partner", "billing.partner"},
             "has_quantity": roles >= {"usage.quantity", "billing.line_quantity"},
             "has_open": "billing.open" in roles,
             "has_items": by_usage and not roles.isdisjoint(ITEMS),

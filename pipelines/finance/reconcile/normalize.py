@@ -47,6 +47,7 @@ NEEDED: Final = (
     "id", "partner", "period", "amount", "currency", "quantity", "status", "kind", "line_usage",
     "line_amount", "line_quantity",
 )  # fmt: skip
+IDENTIFIERS: Final = ("id", "partner", "line_usage")  # a blank one identifies nothing
 LINES: Final = ("billing.line_usage", "billing.line_amount")
 COUNTER: Final = count()
 READINGS: Final = pa.schema(
@@ -297,6 +298,9 @@ class Sides:
         value = self._readings.value(f"{side}.{name}")
         if name == "currency":
             return code_of(value)
+        if name in IDENTIFIERS:
+            # White space comes before "!". Only then it is trimmed, which is slow.
+            return f"if({value} < '!' AND trim({value}, '{SPACES}') = '', NULL, {value})"
         units = self._units
         if measure_of(name) not in {"amount", "price"} or "minor" not in units.values():
             return value

@@ -19,7 +19,9 @@ WITH found AS (
                 THEN coalesce(billed_amount, 0) - coalesce(used_amount, 0) END AS difference,
         coalesce(sum(found.quantity) FILTER (found.side = 'billing'), 0)
             - coalesce(sum(found.quantity) FILTER (found.side = 'usage'), 0) AS more_quantity,
-        count(*) AS rows
+        count(*) AS rows,
+        -- Which records they are, in any order.
+        bit_xor(md5_number(concat(found.side, '|', found.id)))::VARCHAR AS rows_digest
     FROM reconciliation.break_rows AS found
     GROUP BY found.break_id, found.rule, found.connection, found.subject, found.currency
 ), known AS (
@@ -101,7 +103,7 @@ WITH found AS (
 SELECT
     judged.break_id, judged.rule, judged.at_stake, judged.connection, judged.partner, partners.name AS partner_name, judged.month,
     judged.currency, judged.subject, judged.cause, judged.used_amount, judged.billed_amount,
-    judged.difference, judged.rows, judged.first_seen, judged.last_seen, judged.gone_at,
+    judged.difference, judged.rows, judged.rows_digest, judged.first_seen, judged.last_seen, judged.gone_at,
     judged.returned_at, due.due_on,
     CASE WHEN NOT rules.evaluated THEN concat('its rule is not evaluated: ', rules.reason)
          WHEN lists.stream IS NULL THEN judged.stream || ' is not loaded'

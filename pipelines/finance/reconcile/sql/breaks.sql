@@ -5,7 +5,9 @@
 -- The rules are in `sql/rules/`. Severity is high from the materiality of the currency on, medium from
 -- a tenth. Without a materiality, nobody can say that an amount is small. Age never changes it: it
 -- counts from the end of the month, or the day when its bill was due, whenever it was first seen.
--- A decision is about a break as it was then: once it returned or has another difference, it is open.
+-- A decision is about a break as it was then: once it returned, or has another difference or other
+-- records, it is open. `since` is when that break began, by the clock of the scans: the clock of the
+-- machine on which a person decides may be behind. Earlier releases kept neither.
 WITH decided AS (
     SELECT
         decisions.break_id,
@@ -36,7 +38,9 @@ WITH decided AS (
              ELSE 'low' END AS severity,
         decided.owner, decided.last.person, decided.last.reason,
         coalesce(decided.last.kind = 'break_resolve'
-            AND decided.last.decided_at >= coalesce(facts.returned_at, facts.first_seen)
+            AND coalesce(decided.last.since, decided.last.decided_at)
+                >= coalesce(facts.returned_at, facts.first_seen)
+            AND coalesce(decided.last.rows_digest = facts.rows_digest, true)
             AND decided.last.difference IS NOT DISTINCT FROM facts.difference
             AND decided.last.rows = facts.rows, false) AS is_resolved
     FROM aged AS facts
@@ -48,7 +52,7 @@ SELECT
     judged.break_id, judged.rule, judged.severity,
     judged.connection, judged.partner, judged.partner_name, judged.month, judged.currency,
     judged.subject, judged.cause, judged.used_amount, judged.billed_amount, judged.difference,
-    judged.rows, judged.first_seen, judged.last_seen, judged.gone_at, judged.returned_at,
+    judged.rows, judged.rows_digest, judged.first_seen, judged.last_seen, judged.gone_at, judged.returned_at,
     if(judged.days IS NULL, NULL, greatest(0, judged.days)) AS age_days,
     CASE WHEN judged.gone_at IS NOT NULL OR judged.is_resolved THEN 'resolved'
          WHEN judged.owner IS NOT NULL THEN 'assigned' ELSE 'open' END AS state,

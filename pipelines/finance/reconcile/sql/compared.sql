@@ -27,11 +27,8 @@ SELECT
     sides.side, sides.connection, sides.key, sides.partner, sides.month, sides.id, sides.bill,
     sides.number, sides.apart, sides.unseen, sides.quantity, sides.amount, sides.recorded_at, sides.updated_at,
     sides.issued_at, sides._scan_id, sides._page, sides._row,
-    -- A row without a currency is in that of its usage, or of another row of its key.
-    coalesce(
-        sides.currency, min(sides.currency) FILTER (sides.side = 'usage') OVER one,
-        min(sides.currency) OVER one
-    ) AS currency,
+    -- A blank currency is another one: in months, the row does not count in that of its usage.
+    sides.currency,
     known.partner IS NULL AND sides.partner IS NOT NULL AS is_stranger,
     -- Of a month, what can be read is compared, and its breaks are marked.
     getvariable('match_by') = 'usage' AND bool_or(sides.unread IS NOT NULL) OVER one AS is_unread

@@ -31,6 +31,7 @@ WITH pairs AS (
         ) AS is_rounding,
         bool_or(rows.side = 'billing' AND rows.amount IS NULL) AS is_unknown,
         bool_or(rows.is_stranger) AS has_stranger,
+        getvariable('names_partner') AND count(*) > count(rows.partner) AS lacks_partner,
         bool_or(rows.is_unread) AS is_unread,
         used_rows = 0 AND difference = 0 AND credited_amount <> 0 AS is_taken_back,
         sum(used_rows) OVER one > 0
@@ -56,13 +57,14 @@ WITH pairs AS (
     SELECT
         pairs.* EXCLUDE (
             first_partner, last_partner, is_tolerated, is_unknown, has_stranger, is_unread,
-            is_taken_back, has_both
+            lacks_partner, is_taken_back, has_both
         ),
         if(pairs.first_partner <> pairs.partner, pairs.first_partner, pairs.last_partner)
             AS billed_partner,
         CASE
             WHEN pairs.is_unread THEN 'unreadable'
-            WHEN getvariable('has_partners') AND (pairs.partner IS NULL OR pairs.has_stranger)
+            WHEN getvariable('has_partners')
+                AND (pairs.partner IS NULL OR pairs.has_stranger OR pairs.lacks_partner)
                 THEN 'unknown partner'
             WHEN (pairs.month + INTERVAL 1 MONTH)::DATE + getvariable('grace_days') > read_until.day
                 AND (pairs.billed_rows = 0 OR getvariable('match_by') = 'month') THEN 'tentative'
@@ -78,8 +80,7 @@ WITH pairs AS (
                     AND sign(pairs.difference) <> -sign(coalesce(pairs.used_amount, 0))
                 )) THEN 'billed twice'
             WHEN billed_partner <> pairs.partner THEN 'other partner'
-            WHEN getvariable('has_quantity') AND pairs.used_quantity
-                IS DISTINCT FROM pairs.billed_quantity
+            WHEN getvariable('has_quantity') AND pairs.used_quantity <> pairs.billed_quantity
                 AND abs(pairs.used_quantity - pairs.billed_quantity)::DOUBLE
                     <= 1e-12 * abs(pairs.used_quantity)::DOUBLE IS NOT TRUE THEN 'other quantity'
             WHEN NOT getvariable('has_amount') THEN 'not evaluated'

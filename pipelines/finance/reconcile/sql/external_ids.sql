@@ -5,7 +5,7 @@
 WITH earlier AS (
     SELECT
         partners.connection, partners.partner,
-        max_by(partners.external_id, partners._valid_to) AS external_id
+        arg_max_null(partners.external_id, partners._valid_to) AS external_id
     FROM partners_history AS partners
     JOIN temp.partners AS now USING (connection, partner)
     WHERE partners._valid_to IS NOT NULL AND partners.external_id IS DISTINCT FROM now.external_id

@@ -78,7 +78,10 @@ WITH sides AS (
             - coalesce(sum(sides.used_amount), 0) AS difference,
         difference - coalesce(sum(sides.rounding), 0) AS exact,
         coalesce(bool_or(sides.is_tentative), false) AS is_tentative,
-        coalesce(bool_or(sides.is_wrong), false) OR abs(exact - greatest(coalesce(sum(sides.without_usage), 0), 0))
+        -- Credit notes without usage take back fees, and explain no difference besides.
+        if(sum(sides.fees) < 0, sum(sides.fees), greatest(coalesce(sum(sides.without_usage), 0), 0))
+            AS explained,
+        coalesce(bool_or(sides.is_wrong), false) OR abs(exact - explained)
             > coalesce(any_value(by_partner.month_minor), any_value(by_currency.month_minor),
                 getvariable('month_minor')) * coalesce(any_value(currencies.minor_unit), 0.01)
             + abs(coalesce(sum(sides.tolerated), 0)) AS is_wrong,
@@ -104,7 +107,7 @@ WITH sides AS (
         AND doubts.doubt_month IS NOT DISTINCT FROM if(kinds.any_month, NULL, found.month)
         AND doubts.doubt_currency IS NOT DISTINCT FROM if(kinds.any_currency, NULL, found.currency)
 )
-SELECT found.*, doubted.connection IS NOT NULL AS is_doubted
+SELECT found.* EXCLUDE (explained), doubted.connection IS NOT NULL AS is_doubted
 FROM found
 LEFT JOIN doubted ON doubted.connection = found.connection
     AND doubted.partner IS NOT DISTINCT FROM found.partner

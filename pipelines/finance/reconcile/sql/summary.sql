@@ -34,7 +34,7 @@ SELECT
     found.credited_amount, found.not_counted_amount,
     -- Of a month within its tolerance, all of it but fees is covered.
     if(found.likely_verdict = 'within tolerance',
-        found.exact - greatest(coalesce(found.fees, 0), 0), found.tolerated) AS tolerated,
+        found.exact - coalesce(found.fees, 0), found.tolerated) AS tolerated,
     found.rounding, found.open_breaks, found.partner_name, found.difference,
     if(found.is_doubted, 'not proven', found.likely_verdict) AS verdict
 FROM found

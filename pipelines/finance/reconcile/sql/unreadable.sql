@@ -40,7 +40,10 @@ SELECT
     records.amount, coalesce(records.roles, '') AS roles, fields.field, records.sent, records.quarantine,
     list_has_any(records.names, if(records.side = 'partners', ['id', 'record'], ['partner', 'record']))
         AS any_partner,
-    records.side = 'partners' OR list_has_any(records.names, ['period', 'record']) AS any_month,
+    -- A bill without a period may be of any month: in tables, its lines say which.
+    records.side = 'partners' OR list_has_any(records.names, ['period', 'record'])
+        OR (records.side = 'billing' AND records.quarantine IS NOT NULL AND records.month IS NULL)
+        AS any_month,
     records.side = 'partners' OR list_has_any(records.names, ['currency', 'record']) AS any_currency,
     records.side = 'partners' OR coalesce(records.is_whole, false)
         OR list_has_any(records.names, ['amount', 'line_amount', 'lines', 'record']) AS any_amount,

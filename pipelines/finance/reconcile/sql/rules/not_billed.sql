@@ -21,16 +21,19 @@ WITH new_values AS (
     WHERE gone.side = 'billing' AND gone._end_reason = 'deleted' AND gone.apart IS NULL
 )
 SELECT
-    used.*,
+    used.* REPLACE (used.pair_partner AS partner, used.pair_month AS month),
     CASE WHEN new_values.value IS NOT NULL THEN concat('its bill has the new ', new_values.value)
          WHEN withdrawn.connection IS NOT NULL AND issued.connection IS NULL
             THEN 'the bill is no longer in the list'
          WHEN issued.connection IS NULL THEN 'no bill for the month'
-         WHEN used.recorded_at > issued.last THEN 'recorded after the last bill'
+         WHEN max(used.recorded_at) OVER one > issued.last THEN 'recorded after the last bill'
          ELSE 'missing on the bill' END AS cause,
-    concat_ws('|', used.partner, used.month, used.currency, cause) AS subject
+    concat_ws('|', used.pair_partner, used.pair_month, used.currency, cause) AS subject
 FROM paired AS used
-LEFT JOIN issued USING (connection, partner, month)
-LEFT JOIN withdrawn USING (connection, partner, month)
+LEFT JOIN issued ON issued.connection = used.connection AND issued.partner = used.pair_partner
+    AND issued.month = used.pair_month
+LEFT JOIN withdrawn ON withdrawn.connection = used.connection
+    AND withdrawn.partner = used.pair_partner AND withdrawn.month = used.pair_month
 LEFT JOIN new_values ON new_values.connection = used.connection AND new_values.key = used.key
-WHERE used.status = 'not billed' AND used.side = 'usage'
+WHERE used.status = 'not billed'
+WINDOW one AS (PARTITION BY used.connection, used.key, used.currency)
