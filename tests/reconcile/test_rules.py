@@ -66,6 +66,7 @@ CREDITED_FEE = [
     bill("c", line(None, "9.00"), kind="credit"),
 ]
 CREDITED_IN_PART = [*CREDITED_FEE[:1], bill("c", line(None, "2.00"), kind="credit")]
+TAKEN_FROM_ANOTHER = [BILLED, bill("e", line("u"), kind="credit", partner=ANOTHER)]
 FEE_AGAIN = bill("d", line(None, "9.00"))
 TWO_FEES = [line(None, "9.00"), line(None, "3.00")]
 NO_FEES = [line(None, "9.00"), line(None, "-9.00")]
@@ -93,6 +94,7 @@ CASES = [
     Case("not used", [], [BILLED], f"{NOT_USED} 5.00"),
     Case("not used, on two equal bills", [], again("5.00"), f"{NOT_USED} 5.00; {NOT_USED} 5.00"),
     Case("not used, and credited", [], [BILLED, GONE], verdict=BALANCED),
+    Case("not used, and credited to another", [], TAKEN_FROM_ANOTHER, f"{NOT_USED} 5.00"),
     Case("not used, and credited in part", [], CREDIT, f"{NOT_USED} 3.00"),
     Case("not used, credited, billed again", [], [BILLED, GONE, ALL_AGAIN], f"{NOT_USED} 5.00"),
     Case("fee", USED, [bill("b", line("u"), line(None, "9.00"))], f"{FEE} 9.00"),
@@ -155,6 +157,12 @@ CASES = [
     Case("credited, and never billed", USED, [GONE], f"{NO_BILL} -10.00"),
     Case("usage without a currency", [used("u", **NO_CURRENCY)], [BILLED], BLANK),
     Case("bill without a currency", USED, [billed("5.00", **NO_CURRENCY)], BLANK),
+    Case(
+        "three bills, no line of which is all of it",
+        [used("u", "6.00")],
+        [billed("3.00"), billed("5.00", name="c", **LATER), billed("4.00", name="d", **LATER)],
+        TWICE + " 6.00",
+    ),
     Case("line without a quantity", USED, [bill("b", NO_QUANTITY)], verdict=BALANCED),
     Case("blank reference", USED, [bill("b", line("u"), line(" ", "9.00"))], f"{FEE} 9.00"),
     Case("blank usage", [used("u", ref=" ")], [], f"{NO_BILL} -5.00"),
@@ -203,7 +211,7 @@ BY_MONTH = {
     "a status of that name": f"{NEW_NOTE} -5.00",
     "two lines that are more": f"{AMOUNT} 3.00",
     "a cent more": f"{AMOUNT} 0.01",
-    "another": f"{NOT_USED} 2.00",
+    "another": f"{NOT_USED} -3.00",
     "credited, and never billed": f"{NO_BILL} -10.00",
     "two bills with a line of the same amount": f"{AMOUNT} -3.00",
     "credit note with lines of both signs": f"{AMOUNT} 1.00",
@@ -223,12 +231,14 @@ BY_MONTH = {
     "no identifier": f"{NO_BILL} -5.00",
     "no partner": "unknown_partner: billing without a partner 5.00",
     "bill without a partner": f"{NO_BILL} -5.00",
+    "three bills, no line of which is all of it": f"{AMOUNT} 6.00",
     "blank reference": f"{AMOUNT} 9.00",
     "blank usage": f"{NO_BILL} -5.00",
     "not billed": f"{NO_BILL} -5.00",
     "not used": f"{NOT_USED} 5.00",
     "not used, on two equal bills": f"{NOT_USED} 5.00",
     "not used, and credited in part": f"{NOT_USED} 3.00",
+    "not used, and credited to another": f"{NOT_USED} 5.00",
     "not used, credited, billed again": f"{NOT_USED} 5.00",
     "only a void bill": f"{NO_BILL} -5.00",
     "restated": f"{CHANGED} -1.00",

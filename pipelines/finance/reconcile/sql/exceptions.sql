@@ -33,7 +33,9 @@ WITH pairs AS (
         bool_or(rows.is_stranger) AS has_stranger,
         getvariable('names_partner') AND count(*) > count(rows.partner) AS lacks_partner,
         bool_or(rows.is_unread) AS is_unread,
-        used_rows = 0 AND difference = 0 AND credited_amount <> 0 AS is_taken_back,
+        -- By a credit note of the same partner.
+        used_rows = 0 AND difference = 0 AND credited_amount <> 0
+            AND min(rows.partner) IS NOT DISTINCT FROM max(rows.partner) AS is_taken_back,
         sum(used_rows) OVER one > 0
             AND sum(if(is_taken_back, 0, billed_rows)) OVER one > 0 AS has_both
     FROM compared AS rows

@@ -17,14 +17,14 @@ WITH ordered AS (
     WHERE rows.status = 'billed twice'
 )
 SELECT
+    coalesce(sum(ordered.amount) FILTER (ordered.is_excess) OVER one, 0) = ordered.pair_difference
+        AS is_whole,
     ordered.* REPLACE (ordered.pair_partner AS partner, ordered.pair_month AS month),
-    if(ordered.is_excess, ordered.bill, max_by(ordered.bill, ordered.place)
+    if(is_whole, ordered.bill, max_by(ordered.bill, ordered.place)
         FILTER (ordered.is_line) OVER one) AS subject,
     concat('usage is also on bill ', min_by(coalesce(ordered.number, ordered.bill), ordered.place)
         FILTER (ordered.is_line) OVER one,
         '; a bill has the new ' || max(ordered.unseen) OVER one) AS cause
 FROM ordered
 WINDOW one AS (PARTITION BY ordered.connection, ordered.key, ordered.currency)
-QUALIFY ordered.is_excess
-    OR coalesce(sum(ordered.amount) FILTER (ordered.is_excess) OVER one, 0)
-        <> ordered.pair_difference
+QUALIFY ordered.is_excess OR NOT is_whole

@@ -3,7 +3,7 @@
 -- needs: exceptions billing.partner
 -- rests on: usage
 -- remedy: Before you pay, ask which usage the bill is for.
--- A credit note of such a line belongs to the first bill that has it. If it takes all of that back,
+-- A credit note of such a line belongs to the partner's first bill that has it. If it takes all of that back,
 -- only the other bills are breaks.
 WITH owned AS (
     SELECT
@@ -12,7 +12,7 @@ WITH owned AS (
             OVER one) AS subject
     FROM paired AS billed
     WHERE billed.status = 'not used'
-    WINDOW one AS (PARTITION BY billed.connection, billed.key, billed.currency)
+    WINDOW one AS (PARTITION BY billed.connection, billed.key, billed.currency, billed.partner)
 )
 SELECT owned.*
 FROM owned
