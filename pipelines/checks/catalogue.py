@@ -1,4 +1,4 @@
-"""Every check, with those of money.py and skipped.py; `sync`, `status` and Dagster show the same.
+"""Every check; `sync`, `status` and Dagster show the same. Others are in modules beside this one.
 
 A check is a function: its name is the code, its docstring the question. It yields what it finds,
 and raises CannotKnow where there is nothing to judge by.
@@ -12,7 +12,7 @@ from typing import Final
 
 from sqlalchemy import func, select
 
-from pipelines.checks import money, skipped
+from pipelines.checks import accounts, money, skipped
 from pipelines.checks.check import CHECKS, Check, CheckResult, Problem, State, evaluate
 from pipelines.checks.context import CannotKnow, CheckContext, known
 from pipelines.checks.published import ListName
@@ -25,7 +25,7 @@ from pipelines.metadata.runs import KILLED, ListStates, Outcome, last_runs, unre
 from pipelines.metadata.scans import ScanStatus
 from pipelines.metadata.tables import ApiSpec, Close, Run, Scan
 
-__all__ = ["CHECKS", "CheckResult", "State", "evaluate", "money", "skipped"]
+__all__ = ["CHECKS", "CheckResult", "State", "accounts", "evaluate", "money", "skipped"]
 ABSENT: Final = "No connection reads {}, so usage is not compared with billing."
 MINUTE: Final = "%Y-%m-%d %H:%M"
 # Clocks of machines that share a metadata database may differ by so much.

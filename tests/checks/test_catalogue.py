@@ -16,7 +16,7 @@ from pipelines.core.finding import Finding, Severity
 from pipelines.metadata.processes import this_process
 from pipelines.metadata.runs import KILLED, Outcome
 from pipelines.metadata.scans import ScanStatus
-from pipelines.metadata.tables import Run
+from pipelines.metadata.tables import Identity, Run
 from tests.reconcile.books import FIRST, bill, line, partners, publish, used
 from tests.versions.homes import DAY, OpenHome, Reading, Stores, add_run, list_state, read, usage
 from tests.versions.named import roll_back
@@ -216,6 +216,28 @@ def test_published_lists_of_a_connection_that_was_removed_are_found(published: S
     published.configure("zen")
     (finding,) = found_by("list_not_read", published)
     assert finding.severity is Severity.INFO
+
+
+def test_an_account_of_two_connections_is_found(published: Stores) -> None:
+    code, account = "account_loaded_twice", {"account.id": "7"}
+
+    def pin(connection: str, **values: Any) -> None:
+        about = {"base_url": "https://a", "identity": account, "actor": connection} | values
+        identity = Identity(connection=connection, pinned_at=published.clock.now, **about)
+        with published.metadata.transaction() as db:
+            db.merge(identity)
+
+    for connection in ("acme", "other", "unnamed", "zen"):
+        pin(connection)
+    pin("other", base_url="https://b")
+    pin("unnamed", identity={})
+    assert found_by(code, published) == []  # rows of acme only
+    for connection in ("other", "unnamed", "zen"):
+        read(published, Reading(ALL, connection=connection))
+    build_with_books(published)
+    (finding,) = found_by(code, published)
+    assert finding.severity is Severity.ERROR
+    assert "`acme` and `zen` are one account (account.id 7), so usage" in finding.message
 
 
 def test_a_list_that_failed_is_found_until_it_is_read_again(published: Stores) -> None:

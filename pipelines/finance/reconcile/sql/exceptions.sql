@@ -82,7 +82,9 @@ WITH pairs AS (
                     AND sign(pairs.difference) <> -sign(coalesce(pairs.used_amount, 0))
                 )) THEN 'billed twice'
             WHEN billed_partner <> pairs.partner THEN 'other partner'
+            -- A credit note may lower the price of what it names, and not its quantity.
             WHEN getvariable('has_quantity') AND pairs.used_quantity <> pairs.billed_quantity
+                AND NOT (pairs.difference = 0 AND coalesce(pairs.credited_amount, 0) <> 0)
                 AND abs(pairs.used_quantity - pairs.billed_quantity)::DOUBLE
                     <= 1e-12 * abs(pairs.used_quantity)::DOUBLE IS NOT TRUE THEN 'other quantity'
             WHEN NOT getvariable('has_amount') THEN 'not evaluated'
