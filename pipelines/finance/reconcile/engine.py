@@ -136,9 +136,9 @@ class _Engine:
         roles = self.sides.columns.keys()
         by_usage = self.sides.by_usage
         # A currency that one side has is not that of the other: whole months would differ.
-        needed = BY_MONTH
+        needed = list(BY_MONTH)
         if by_usage:
-            needed = () if roles.isdisjoint(CURRENCIES) else CURRENCIES
+            needed = [] if roles.isdisjoint(CURRENCIES) else list(CURRENCIES)
         reason = self.sides.missing(needed)
         if reason:
             self.failed["match"] = reason
