@@ -19,10 +19,15 @@ TRUTHS = {"true": True, "1": True, "false": False, "0": False}
 
 
 class Pagination(msgspec.Struct):
-    """What the service says of a page; None where it does not say it, or not readably."""
+    """What the service says of a page; None where it does not say it, or not readably.
+
+    `total` is the number of rows on all pages. Only the list of invoices documents it, and not
+    where it stands: beside `data`, or in `pagination`.
+    """
 
     limit: int | None = None
     has_more: bool | None = None
+    total: int | None = None
 
 
 class ParsedPage(msgspec.Struct):
@@ -50,6 +55,7 @@ class _DocumentedPagination(msgspec.Struct):
     offset: Annotated[int, msgspec.Meta(ge=0)]
     has_more: bool
     next_offset: int | None = None
+    total: Any = None
 
 
 class _Documented(msgspec.Struct):
@@ -57,11 +63,13 @@ class _Documented(msgspec.Struct):
 
     data: list[msgspec.Raw]
     pagination: _DocumentedPagination
+    total: Any = None
 
 
 class _Loose(msgspec.Struct):
     data: list[msgspec.Raw] | None
     pagination: Any = None
+    total: Any = None
 
 
 _decode_documented = msgspec.json.Decoder(_Documented).decode
@@ -80,7 +88,9 @@ def read_envelope(body: bytes) -> ParsedPage:
         page = _decode_documented(body)
     except msgspec.ValidationError:
         return _read_loosely(body)
-    return ParsedPage(page.data, Pagination(page.pagination.limit, page.pagination.has_more))
+    said = page.pagination
+    total = _total(page.total, said.total)
+    return ParsedPage(page.data, Pagination(said.limit, said.has_more, total))
 
 
 def _read_loosely(body: bytes) -> ParsedPage:
@@ -97,7 +107,8 @@ def _read_loosely(body: bytes) -> ParsedPage:
     # A limit of 0 says nothing.
     limit = _whole(members.get("limit")) or None
     has_more = _truth(members.get("has_more"))
-    return ParsedPage(page.data or [], Pagination(limit, has_more), tuple(deviations))
+    said = Pagination(limit, has_more, _total(page.total, members.get("total")))
+    return ParsedPage(page.data or [], said, tuple(deviations))
 
 
 def _deviations(members: dict[str, Any]) -> list[str]:
@@ -143,6 +154,11 @@ def _whole(value: object) -> int | None:
     # isdigit() alone is true of digits of other scripts and of ².
     is_number = text.isascii() and text.isdigit() and len(text) <= LONGEST_NUMBER
     return int(text) if is_number else None
+
+
+def _total(beside_data: object, in_pagination: object) -> int | None:
+    total = _whole(beside_data)
+    return _whole(in_pagination) if total is None else total
 
 
 def _truth(value: object) -> bool | None:

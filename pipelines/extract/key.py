@@ -41,6 +41,10 @@ UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _decode_members = msgspec.json.Decoder(Members).decode
 
 
+# The only list whose answers say how many rows it has.
+COUNTED_STREAM = "invoices"
+
+
 class PageReader:
     """Makes pages of one scan; the first page with rows decides the key candidates."""
 
@@ -80,6 +84,7 @@ class PageReader:
             has_more=bool(said.has_more),
             says_more=said.has_more is not None,
             is_cached=cached_seconds(exchange.headers) > 0,
+            total=said.total if self._stream == COUNTED_STREAM else None,
         )
 
     def _columns(self, exchange: Exchange, parsed: ParsedPage) -> list[Numbers]:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 # A scan file of another version cannot be resumed: `read_list` might ask for other pages.
-ALGORITHM_VERSION = 8
+ALGORITHM_VERSION = 9
 
 Numbers = npt.NDArray[np.uint64]
 Booleans = npt.NDArray[np.bool_]
@@ -75,7 +75,8 @@ class Page:
 
     `number` is the number of its exchange in the scan file, `limit` the page size that the service
     says it used, else the one requested. `says_more`: it says `has_more`. `is_cached`: a cache
-    answered, with the page as it was some seconds before. `values` has one line a row: the first 8
+    answered, with the page as it was some seconds before. `total` is how many rows the service
+    counts on all pages; None where it does not say. `values` has one line a row: the first 8
     bytes of the SHA-256 of the raw record, then for each of `fields` (the key candidates) a number
     that stands for its value; 0 where the value is null or missing.
     """
@@ -89,6 +90,7 @@ class Page:
     key: str | None = None
     says_more: bool = True
     is_cached: bool = False
+    total: int | None = None
 
     def __len__(self) -> int:
         """Count the rows."""
@@ -108,6 +110,11 @@ class Page:
     def is_last(self) -> bool:
         """Whether it shows the end of the list."""
         return self.is_short and not self.has_more
+
+    @property
+    def lacks_rows(self) -> bool:
+        """Whether it shows the end of the list before all rows that the service counts."""
+        return self.is_last and self.total is not None and self.total > self.end
 
     @cached_property
     def elements(self) -> Numbers:

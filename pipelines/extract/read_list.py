@@ -54,7 +54,8 @@ class _Reading:
     """One reading of a list, by one key; `passes` is how many chains must agree at least.
 
     `moved` tells that two chains showed two orders, `swapped` that one did, `copies` that one
-    showed a row twice. `passes_in_vain` counts passes in a row without a new row.
+    showed a row twice. `passes_in_vain` counts passes in a row without a new row, `denied` proofs
+    that the service's own count of rows contradicts.
     """
 
     pager: Pager
@@ -63,6 +64,7 @@ class _Reading:
     swapped: bool = False
     copies: bool = False
     passes_in_vain: int = 0
+    denied: int = 0
     agreement: Agreement = field(default_factory=Agreement)
 
     def read(self) -> Steps[Proof]:
@@ -169,6 +171,19 @@ class _Reading:
         return behind
 
     def _conclude(self, chain: Chain | None) -> Proof | None:
+        """Return the proof if the list is complete, and no count of the service denies it."""
+        proof = self._prove(chain)
+        ends = [page for page in self.pager.pages if page.is_last]
+        if proof is None or not ends or not ends[-1].lacks_rows:
+            return proof
+        # Both numbers are of one answer. Still, the service may count and read at two moments.
+        self.denied += 1
+        if self.denied < TRIES:
+            return None
+        last = ends[-1]
+        raise ReadingEnded(f"the service counts {last.total:,} rows, and shows {last.end:,}")
+
+    def _prove(self, chain: Chain | None) -> Proof | None:
         """Return the proof if the list is complete, by counting or by chains; else None."""
         pager = self.pager
         check = self._fulfilled_check()

@@ -23,7 +23,7 @@ def test_records_are_the_bytes_received(limit: int) -> None:
     records = [b'{"a" : 1e2}', b'{"b":[1,{"c":"],"}]}', b"7"]
     page = parse_page(body, limit)
     assert page.records == records
-    assert page.pagination == Pagination(limit=5, has_more=True)
+    assert page.pagination == Pagination(limit=5, has_more=True, total=9)
 
 
 ODD = [

@@ -2,11 +2,13 @@
 
 import json
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from msgspec import structs
 
 from pipelines.archive.scan_file import OpenScan, SealedScan
 from pipelines.core.errors import ServiceError
@@ -49,10 +51,14 @@ class Odd:
         return httpx.Response(200, json=page, headers=headers)
 
 
-def read(service: Odd, file: Path) -> SealedScan:
+def read(service: Odd, file: Path, stream: str = "usage") -> SealedScan:
     harness = Harness(merchant(), httpx.MockTransport(service))
     harness.limiter = Spare(harness.clock)
-    scan = OpenScan.resume(file) if file.exists() else OpenScan.create(file, header())
+    scan = (
+        OpenScan.resume(file)
+        if file.exists()
+        else OpenScan.create(file, structs.replace(header(), stream=stream))
+    )
     return harness.run(lambda client: read_scan(client, scan, 600, lambda *_seen: None))
 
 
@@ -92,6 +98,27 @@ def test_an_odd_envelope_is_read_to_the_end(change: Change, rows: int, tmp_path:
     assert scan.completeness.complete, scan.completeness.reason
     assert len(keys(scan)) == rows
     assert service.requests <= 9 + 2 * (rows / LIMIT)
+
+
+@pytest.mark.parametrize("rows", [3, 25])
+def test_a_count_of_the_service_that_is_higher_denies_the_proof(rows: int, tmp_path: Path) -> None:
+    """Only invoices say it; beside `data`, or in `pagination`. A wrong count once is nothing."""
+
+    def said(total: int, *places: str, stream: str = "invoices", requests: int = 999) -> SealedScan:
+        def change(page: dict[str, Any]) -> None:
+            about = page["pagination"] if places else page
+            about["total"] = total if service.requests <= requests else rows
+
+        service = Odd(rows, change)
+        return read(service, tmp_path / f"{next(names)}.jsonl.zst.open", stream)
+
+    names = count()
+    missing = said(rows + 10)
+    assert not missing.completeness.complete
+    assert f"the service counts {rows + 10} rows, and shows {rows}" in missing.completeness.reason
+    assert not said(rows + 1, "pagination").completeness.complete
+    for scan in (said(rows), said(0), said(rows + 10, stream="usage"), said(99, requests=1)):
+        assert (scan.completeness.complete, scan.completeness.rows) == (True, rows)
 
 
 def test_a_short_page_in_the_middle_that_says_nothing_is_not_the_end(tmp_path: Path) -> None:

@@ -160,6 +160,7 @@ def test_a_role_that_is_unknown_is_said_and_costs_no_other_rule(stores: Stores) 
     several = (
         ('recorded = "recorded"', ""),
         ("lines[].usage", "total"),
+        ('"issued"', '"lines[].quantity"'),  # a record may have several
     )
     said = {
         "late_arrivals": "recorded is not mapped",

@@ -106,6 +106,10 @@ def find_roles(
             unknown[role] = f"no record of {side} has a field {path} ({role})"
         else:
             unknown[role] = f"{side} has no rows ({role})"
+    for role in [role for role, column in known.items() if column.row == "line"]:
+        if ".line_" not in role:
+            path = known.pop(role).path
+            unknown[role] = f"field {path} is in a list: a record may have several ({role})"
     for role in _outside_the_lines(known):
         path = known.pop(role).path
         unknown[role] = f"field {path} is not in the list of lines ({role})"
