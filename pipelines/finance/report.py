@@ -12,12 +12,16 @@ import duckdb
 from pipelines.core.errors import PartnerSyncError, StorageFailed
 from pipelines.core.files import private_folder, share, storing
 from pipelines.core.text import printable
+from pipelines.finance.closing.accrual import read_accrual
+from pipelines.finance.mapping import parse_mapping
 from pipelines.finance.reconcile.views import hide_names
-from pipelines.finance.reconciled import open_books, read_age, require_books
+from pipelines.finance.reconciled import MAPPING, open_books, read_age, require_books
+from pipelines.finance.reports.accrual import Accrual
 from pipelines.finance.reports.details import read_details
 from pipelines.finance.reports.queries import EARLIER, Figures, read_figures
 from pipelines.finance.reports.render import PastReport, render_index, render_page
 from pipelines.finance.reports.verdicts import judge as judge  # noqa: PLC0414 - for `report`
+from pipelines.finance.statement_pages import StatementPages
 from pipelines.versions.stores import Stores
 from pipelines.versions.version_scans import previous_versions
 from pipelines.warehouse.books import Books, BooksFolder
@@ -49,8 +53,11 @@ def read_figures_of_books(
             prepare(db)
             previous = _read_previous(session, folder, version, prepare)
             figures = read_figures(db, version.number, previous=previous)
+            figures = replace(figures, accrual=_read_accrual(db, figures))
             if with_details:
-                figures = replace(figures, details=read_details(db, figures))
+                figures = replace(
+                    figures, details=read_details(db, figures, StatementPages(session).find)
+                )
             figures = replace(figures, doubts=[*read_age(session), *figures.doubts])
     except duckdb.Error as error:
         if is_memory_refused(error):
@@ -60,6 +67,19 @@ def read_figures_of_books(
             f"Run `partner-sync verify`. If the file is damaged: {DAMAGED}",
         ) from error
     return replace(figures, closed=_read_closed(folder, figures, prepare))
+
+
+def _read_accrual(db: duckdb.DuckDBPyConnection, figures: Figures) -> Accrual | None:
+    """Return what the newest month that is over accrues; None where nothing is compared."""
+    if figures.problem:
+        return None
+    with suppress(duckdb.CatalogException):  # a table of it could not be evaluated
+        (month,) = [row["month"] for row in figures.tables["places"] if row["place"] == 1]
+        rows = read_accrual(db, month)
+        ((mapping,),) = db.execute(MAPPING).fetchall()
+        accounts = parse_mapping(mapping).accounts
+        return Accrual(accounts.side if accounts else None, month, rows)
+    return None
 
 
 def _keep_names(_db: duckdb.DuckDBPyConnection) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import date
 from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -15,9 +16,12 @@ from hypothesis import strategies as st
 
 from pipelines.core.errors import ConfigurationError
 from pipelines.finance.close import close_month, reopen_month
+from pipelines.finance.closing.accrual import read_accrual
 from pipelines.finance.closing.journal import JournalBasis, write_journal
 from pipelines.finance.currencies import minor_unit
 from pipelines.finance.mapping import Accounts, mapping_of, parse_mapping
+from pipelines.finance.report import judge, read_figures_of_books
+from pipelines.warehouse.duckdb_file import Row
 from tests.effort import EFFORT
 from tests.finance.any_closes import closed_in_turn
 from tests.reconcile.books import FIRST, MAPPING, bill, line, partners, publish, used
@@ -97,6 +101,44 @@ def test_usage_that_is_not_billed_is_accrued_and_reversed(books: Stores) -> None
         "WHERE left_out IS NOT NULL"
     ).fetchall()
     assert left_out == [("EUR", "-0.0100", "the usage is billed in full")]
+
+
+def ledger_of(stores: Stores) -> dict[str, Any]:
+    """Return what the report says of the ledger, amounts as texts by currency."""
+    ledger = judge(read_figures_of_books(stores)).ledger
+    assert ledger
+    said = ledger.as_json()
+    for sums in (said, said["accrual"], *said["accrual"]["left_out"]):
+        for name, rows in sums.items():
+            if isinstance(rows, list) and name != "left_out":
+                sums[name] = {row["currency"]: f"{row['amount']:.2f}" for row in rows}
+    return said
+
+
+def test_the_report_says_who_pays_and_what_the_journal_would_accrue(books: Stores) -> None:
+    october = [*USAGE, used("o", "1.00", day="2026-10-05", partner="nobody")]
+    names = partners([FIRST, "other"])
+    publish(books, mapping=TERMS + ACCOUNTS + OWN, partners=names, usage=october)
+    said = ledger_of(books)
+    accrued = {"EUR": "10.50", "JPY": "12.00", "USD": "-2.00"}
+    assert said == {
+        "side": "payable",
+        "claim": {"EUR": "0.01", "USD": "2.00"},
+        "to_pay": {"EUR": "10.50", "JPY": "12.00"},
+        "unclear": {"EUR": "-1.00"},
+        "accrual": {
+            "month": date(2026, 10, 1),
+            "accrued": accrued,
+            "left_out": [{"reason": "of an unknown partner", "amounts": {"EUR": "1.00"}}],
+        },
+    }
+    publish_used(books, mapping=TERMS + ACCOUNTS.replace("payable", "receivable") + OWN)
+    other = ledger_of(books)
+    assert (other["claim"], other["to_pay"]) == (said["to_pay"], said["claim"])
+    publish_used(books, mapping=TERMS)
+    without = ledger_of(books)
+    assert (without["side"], without["claim"], without["to_pay"]) == (None, {}, {})
+    assert without["accrual"]["accrued"] == accrued
 
 
 def entries_of(stores: Stores) -> Path:
@@ -226,8 +268,10 @@ CORRECTIONS = st.tuples(
 )
 
 
-def written(folder: Path, breaks: list[Found], corrections: list[tuple[str, str, Decimal]]) -> Path:
-    """Write the journal of books that have these breaks and corrections."""
+def written(
+    folder: Path, breaks: list[Found], corrections: list[tuple[str, str, Decimal]]
+) -> tuple[Path, list[Row]]:
+    """Write the journal of books that have these breaks and corrections; return what it accrues."""
     with duckdb.connect() as db:
         db.execute(
             "CREATE SCHEMA reconciliation; CREATE TABLE reconciliation.breaks (rule VARCHAR, "
@@ -254,8 +298,9 @@ def written(folder: Path, breaks: list[Found], corrections: list[tuple[str, str,
             )
         accounts = parse_mapping(ACCOUNTS).accounts
         assert isinstance(accounts, Accounts)
+        accrual = read_accrual(db, SEPTEMBER)
         write_journal(db, folder, (SEPTEMBER, 1), JournalBasis(accounts, None, []))
-    return folder / "journal.csv"
+    return folder / "journal.csv", accrual
 
 
 Key = tuple[str, str, str]
@@ -274,7 +319,8 @@ Rounded: Callable[[Decimal, str], Decimal] = lambda amount, currency: amount.qua
 def test_any_books_have_a_journal_that_balances(
     tmp_path: Path, breaks: list[Found], corrections: list[tuple[str, str, Decimal]]
 ) -> None:
-    with written(tmp_path, breaks, corrections).open(newline="") as source:
+    file, accrual = written(tmp_path, breaks, corrections)
+    with file.open(newline="") as source:
         lines = [*csv.DictReader(source)]
     assert signed(lines, "entry", "period", "currency") == {}
     own = [each for each in lines if each["kind"] != "correction"]
@@ -296,6 +342,9 @@ def test_any_books_have_a_journal_that_balances(
     accruals = [row for row in lines if row["kind"] == "accrual" and row["account"] == "2190"]
     expected = {key: -amount for key, amount in accrued.items() if amount}
     assert signed(accruals, "partner", "currency") == expected
+    # What the report says that it accrues.
+    said = {(row["currency"],): -row["posted"] for row in accrual if not row["reason"]}
+    assert signed(accruals, "currency") == {key: amount for key, amount in said.items() if amount}
     posted = defaultdict[str, Decimal](Decimal)
     for side, currency, amount in corrections:
         if side == "usage":

@@ -82,6 +82,7 @@ class Maker:
             "difference": f"-{self.amount()}" if is_wrong else "0",
             "unbilled": "0",
             "overbilled": "0",
+            "other": "0",
             "open_breaks": int(is_wrong),
             "age": 30 if is_wrong else None,
             "verdict": "out of balance" if is_wrong else "balanced",

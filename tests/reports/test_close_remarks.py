@@ -16,7 +16,7 @@ closed = home_of(publish_closed)
 @pytest.mark.long
 def test_notes_and_reopenings_are_on_the_page(closed: Stores) -> None:
     page = render_report(read_figures_of_books(closed))
-    assert "Notes on closed months Sep 2026, copy 001: note: as agreed." in text_of(page)
+    assert "Comments on signed months Sep 2026, copy 001: note: as agreed." in text_of(page)
     reopen_month(closed, SEPTEMBER, "ann", "bill <b>77</b> was wrong")
     make_books(closed)
     page = render_report(read_figures_of_books(closed))

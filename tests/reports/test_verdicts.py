@@ -41,7 +41,7 @@ TOTAL: Row = {
 CELL: Row = {
     "currency": "EUR", "place": 1, "month": OCTOBER, "months": [OCTOBER], "state": "closed",
     "closed_at": NOON, "is_over": True, "changed_records": 0, "difference": Decimal(0),
-    "is_balanced": True, "is_doubtful": False,
+    "is_balanced": True, "is_doubtful": False, "usage_until": None,
 }  # fmt: skip
 
 
@@ -68,12 +68,13 @@ def month_of(figures: Figures) -> MonthVerdict:
 def every_month() -> Iterator[tuple[dict[str, bool], Figures]]:
     names = (
         "is_open", "is_explained", "is_complete", "is_checked", "is_doubtful", "is_over",
-        "is_balanced", "has_amounts",
+        "is_balanced", "has_amounts", "has_all_usage",
     )  # fmt: skip
     for values in product((False, True), repeat=len(names)):
         case = dict(zip(names, values, strict=True))
         cell = {**CELL, **{name: case[name] for name in ("is_doubtful", "is_over", "is_balanced")}}
         cell["difference"] = Decimal(0) if case["has_amounts"] else None
+        cell["usage_until"] = None if case["has_all_usage"] else OCTOBER
         reasons = [part("open breaks", "1")] if case["is_open"] else []
         reasons += [part("credit note", "-1")] if case["is_explained"] else []
         figures = made(
@@ -89,13 +90,14 @@ def test_a_month_is_balanced_only_if_nothing_speaks_against_it() -> None:
     for case, figures in every_month():
         month = month_of(figures)
         is_known = case["is_complete"] and case["is_checked"] and not case["is_doubtful"]
-        is_right = not case["is_open"] and case["has_amounts"] and is_known
+        is_proven = is_known and case["has_all_usage"]
+        is_right = not case["is_open"] and case["has_amounts"] and is_proven
         expected = is_right and case["is_over"] and case["is_balanced"] and not case["is_explained"]
         assert (month.answer is Answer.BALANCED) == expected, case
         assert (month.answer is Answer.OPEN_BREAKS) == case["is_open"], case
         assert (month.open_breaks > 0) == case["is_open"], case
         if month.answer is Answer.NOT_PROVEN:
-            assert not is_known, case
+            assert not is_proven, case
         if month.answer in (Answer.NO_OPEN_BREAK, Answer.NO_OPEN_BREAK_SO_FAR):
             assert is_right, case
             assert (month.answer is Answer.NO_OPEN_BREAK) == case["is_over"], case

@@ -211,7 +211,7 @@ def write_journal(
     `close` is the first day of the month and the number of its copy. Raises duckdb.Error.
     """
     month, number = close
-    amount = _amount_type(db)
+    amount = amount_type(db)
     bound: dict[str, Any] = {
         "month": month,
         "last_day": month_after(month) - timedelta(days=1),
@@ -265,7 +265,7 @@ def _amount_of(row: Row) -> str:
     return f"{row['currency']} {format_amount(row['amount'], row['currency'])}"
 
 
-def _amount_type(db: duckdb.DuckDBPyConnection) -> str:
+def amount_type(db: duckdb.DuckDBPyConnection) -> str:
     """Return a type that holds the amounts of breaks, corrections and earlier journals."""
     scale = LEAST_SCALE
     for table in ("breaks", "corrections"):

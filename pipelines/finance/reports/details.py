@@ -1,17 +1,21 @@
 """Reads the rows of the lists that the page shows by clicking, from the files of `details/`."""
 
+from collections.abc import Callable
 from contextlib import suppress
 from importlib.resources import files
-from typing import Final
+from itertools import repeat
+from typing import Any, Final
 
 import duckdb
 
-from pipelines.finance.reports.listings import LISTINGS, Detail, Listing
+from pipelines.finance.reports.listings import LISTINGS, STATEMENT, Detail, Listing
 from pipelines.finance.reports.month_verdicts import every_month
 from pipelines.finance.reports.queries import Figures
 from pipelines.finance.reports.verdicts import is_all_known
 from pipelines.warehouse.duckdb_file import fetch_rows
 
+FindStatement = Callable[[str, str | None, str | None], str | None]
+"""Finds the page of a statement by connection, partner and month; without a month, the newest."""
 # An amount as the shortest text that has all its digits.
 CREATE_EXACT: Final = r"""
 CREATE OR REPLACE TEMP MACRO exact(amount) AS
@@ -32,7 +36,9 @@ LIMIT 0
 COUNT: Final = "SELECT count(*) FROM {table}"
 
 
-def read_details(db: duckdb.DuckDBPyConnection, figures: Figures) -> tuple[Detail, ...]:
+def read_details(
+    db: duckdb.DuckDBPyConnection, figures: Figures, find_statement: FindStatement
+) -> tuple[Detail, ...]:
     """Return the lists of the page, in the order in which they are embedded.
 
     `db` is the connection from which the figures were read: lists use the tables of their queries.
@@ -48,8 +54,19 @@ def read_details(db: duckdb.DuckDBPyConnection, figures: Figures) -> tuple[Detai
     details = []
     for listing in LISTINGS:
         with suppress(duckdb.CatalogException):
-            details.append(_read(db, listing, figures))
+            detail = _read(db, listing, figures)
+            if STATEMENT in listing.columns:
+                detail.columns[STATEMENT.name] = _statements_of(detail.columns, find_statement)
+            details.append(detail)
     return tuple(details)
+
+
+def _statements_of(columns: dict[str, list[Any]], find: FindStatement) -> list[str | None]:
+    """Return the page of each row's statement; of a row without a month, the partner's newest."""
+    if "month" not in columns:
+        return [*map(find, columns["connection"], columns["partner_id"], repeat(None))]
+    rows = zip(columns["connection"], columns["partner_id"], columns["month"], strict=True)
+    return [find(*row) if row[2] else None for row in rows]
 
 
 def _read(db: duckdb.DuckDBPyConnection, listing: Listing, figures: Figures) -> Detail:

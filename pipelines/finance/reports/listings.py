@@ -13,8 +13,9 @@ class Column:
     """A column that the page shows.
 
     `kind`: `text`, `month` (2026-09), `day` (2026-09-30), `count`, `amount`, `change` (an amount
-    with its sign), `partner`, `break` (a number that opens its records). `link` is the list to
-    which the value leads, with the values of `by` as filters. Amounts and counts have a sum.
+    with its sign), `partner`, `break` (a number that opens its records), `file` (of a statement).
+    `link` is the list to which the value leads, with the values of `by` as filters. Amounts and
+    counts have a sum.
     """
 
     name: str
@@ -61,6 +62,7 @@ class Detail:
 
 
 PARTNER: Final = Column("partner", "Partner", "partner")
+STATEMENT: Final = Column("statement", "Statement", "file")
 CONNECTION: Final = Column("connection", "Connection", "connection")
 MONTH: Final = Column("month", "Month", "month")
 AMOUNTS: Final = (
@@ -72,6 +74,7 @@ AMOUNTS: Final = (
 OPEN_AMOUNTS: Final = (
     Column("unbilled", "Unbilled usage", "change"),
     Column("overbilled", "Overbilled", "change"),
+    Column("other", "Other differences", "change"),
 )
 ALL_PARTNERS: Final = ("month", "currency", "connection")
 ALL_MONTHS: Final = ("partner", "currency", "connection")
@@ -89,6 +92,10 @@ PARTS: Final = {
     "unexplained": "no quantity",
 }
 DIFFERENCE: Final = "Difference = billed + credit notes \u2212 used."
+PARTS_OF_IT: Final = (
+    f"{DIFFERENCE} It is also unbilled usage + overbilled, which are the open breaks, + other "
+    "differences."
+)
 LISTINGS: Final = (
     Listing(
         "months",
@@ -103,8 +110,7 @@ LISTINGS: Final = (
             Column("open_breaks", "Open breaks", "count", "breaks", ALL_PARTNERS),
         ),
         'partner-sync sql "FROM finance.month_totals"',
-        f"{DIFFERENCE} Unbilled usage and overbilled: the open breaks. Select a month to see its "
-        "partners.",
+        f"{PARTS_OF_IT} Select a month to see its partners.",
     ),
     Listing(
         "partners",
@@ -116,9 +122,10 @@ LISTINGS: Final = (
             *OPEN_AMOUNTS,
             Column("open_breaks", "Open breaks", "count", "breaks", ALL_MONTHS),
             Column("age", "Oldest, days", "days"),
+            STATEMENT,
         ),
         'partner-sync sql "FROM finance.partner_months"',
-        f"All months together. {DIFFERENCE} Select a partner to see its months.",
+        f"All months together. {PARTS_OF_IT} Select a partner to see its months.",
     ),
     Listing(
         "breaks",
@@ -209,6 +216,7 @@ LISTINGS: Final = (
             Column("verdict", "Verdict"),
             Column("cause", "Likely cause"),
             Column("open_breaks", "Open breaks", "count", "breaks", ONE_MONTH),
+            STATEMENT,
         ),
         'partner-sync sql "FROM finance.partner_months"',
         f"{DIFFERENCE} Not proven: rows may be missing, or a record cannot be read. Select a month "
@@ -229,6 +237,7 @@ LISTINGS: Final = (
             Column("billed", "Billed", "amount"),
             Column("not_counted", "Does not count", "amount"),
             Column("open", "To be paid", "amount"),
+            STATEMENT,
         ),
         'partner-sync sql "FROM finance.bills"',
         "Bills and credit notes of the two newest months, and bills of open breaks.",

@@ -20,6 +20,9 @@ from pipelines.warehouse.duckdb_file import Row
 
 # The reason that query `reasons` gives to what is in open breaks.
 OPEN_BREAKS: Final = "open breaks"
+EVERY_AMOUNT: Final = (
+    "used", "billed", "credited", "difference", "unbilled", "overbilled", "other",
+)  # fmt: skip
 
 
 class Answer(StrEnum):
@@ -55,7 +58,8 @@ class MonthVerdict:
     `month` is None of several months, `months` are all of them; one may be None: no month. `open`
     is the part of `difference` in open breaks, `reasons` have the rest. `difference` leaves out
     currencies without one. `without_amounts` are the currencies without usage and bills: of a
-    month, and of several if no currency has any.
+    month, and of several if no currency has any. `usage_until` is the day on which the usage of a
+    connection ends, if that is before the end of the month: then nothing proves the month.
     """
 
     month: date | None
@@ -70,6 +74,7 @@ class MonthVerdict:
     open: Sums
     reasons: dict[str, Sums]
     without_amounts: tuple[str | None, ...]
+    usage_until: date | None
 
 
 @dataclass(frozen=True)
@@ -125,9 +130,12 @@ def every_month(rows: Iterable[Row], *, is_all_known: bool) -> dict[str, list[An
         columns["month"].append(row["month"].isoformat()[:7] if row["month"] else None)
         columns["currency"].append(row["currency"])
         columns["signed"].append(_sign_off(row, is_known=is_known))
-        columns["answer"].append(_answer_of_month([row], reasons, is_known=is_known))
+        lacks_usage = row["usage_until"] is not None
+        columns["answer"].append(
+            _answer_of_month([row], reasons, is_known=is_known and not lacks_usage)
+        )
         columns["open_breaks"].append(row["open_breaks"])
-        for name in ("used", "billed", "credited", "difference", "unbilled", "overbilled"):
+        for name in EVERY_AMOUNT:
             columns[name].append(f"{row[name]:f}")
     return dict(columns)
 
@@ -163,6 +171,7 @@ def _judge_month(
     any_cell = cells[0]
     with_amounts = [cell for cell in cells if cell["difference"] is not None]
     is_known = is_all_known and not any(cell["is_doubtful"] for cell in cells)
+    usage_ends = [cell["usage_until"] for cell in cells if cell["usage_until"] is not None]
     open_parts = [row for row in reasons if row["reason"] == OPEN_BREAKS]
     others = [row for row in reasons if row["reason"] != OPEN_BREAKS]
     different = [cell for cell in with_amounts if cell["difference"]]
@@ -172,13 +181,14 @@ def _judge_month(
         sign_off=_sign_off(any_cell, is_known=is_known),
         closed_at=any_cell["closed_at"],
         changed_records=any_cell["changed_records"] or 0,
-        answer=_answer_of_month(with_amounts, reasons, is_known=is_known),
+        answer=_answer_of_month(with_amounts, reasons, is_known=is_known and not usage_ends),
         open_breaks=sum(row["number"] for row in open_parts),
         has_amounts=bool(with_amounts),
         difference=add_up(different, order),
         open=add_up(open_parts, order, "number"),
         reasons=sums_by_reason(others, order),
         without_amounts=_without_amounts(cells, order),
+        usage_until=min(usage_ends, default=None),
     )
 
 
@@ -263,6 +273,7 @@ def month_as_json(month: MonthVerdict) -> dict[str, Any]:
         "open": _sums_as_json(month.open),
         "reasons": reasons,
         "without_amounts": month.without_amounts,
+        "usage_until": month.usage_until,
     }
 
 

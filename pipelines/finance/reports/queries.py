@@ -16,6 +16,7 @@ from pipelines.finance.mapping import REMEDY
 from pipelines.finance.materiality import create_break_order
 from pipelines.finance.reconcile.own.inputs import RULE
 from pipelines.finance.reconcile.statements import read_notes
+from pipelines.finance.reports.accrual import Accrual
 from pipelines.finance.reports.listings import Detail
 from pipelines.finance.unread import doubts_of, notes_of, read_not_evaluated, read_unread
 from pipelines.warehouse.duckdb_file import Row, fetch_rows
@@ -26,7 +27,8 @@ EARLIER: Final = (*WITHOUT_AMOUNTS, "breaks", "currencies")
 QUERIES: Final = (
     *EARLIER, "counterparts", "open_breaks", "months", "trend", "places", "recent", "beside",
     "severities", "uncertain", "partners", "ageing", "reasons", "apart", "late", "gaps",
-    "last_close", "changed_closes", "newest_usage", "covered", "news", "open_by_rule",
+    "last_close", "changed_closes", "newest_usage", "ended_usage", "covered", "news",
+    "claims", "open_by_rule",
     "unseen_values", "unknown_currencies", "read_otherwise", "signed_months",
     "changed_months", "flux",
     "receivables", "overdue", "materiality", "small_breaks", "close_remarks", "own_sources",
@@ -55,6 +57,7 @@ class Figures:
     read. `doubts` say why there may be other breaks, `notes` what was not needed. `previous` and
     `closed` are earlier versions, the latter at the last close. `amounts` are those of each
     partner's month. `details` are the lists that the page shows by clicking, where they are read.
+    `accrual` is None where it is not read, or nothing is compared.
     """
 
     version: int
@@ -71,6 +74,7 @@ class Figures:
     previous: "Figures | None" = None
     closed: "Figures | None" = None
     details: tuple[Detail, ...] = ()
+    accrual: Accrual | None = None
 
 
 def read_figures(

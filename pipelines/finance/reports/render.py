@@ -1,6 +1,5 @@
 """Turns figures into one HTML page that needs no other file, no script and no network."""
 
-import re
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
@@ -26,6 +25,7 @@ from pipelines.finance.reports.month_verdicts import (
     order_of,
     sums_by_reason,
 )
+from pipelines.finance.reports.operator import OperatorNotes, mark_code
 from pipelines.finance.reports.queries import Figures
 from pipelines.finance.reports.tables import by_currency, lay_out_ages, lay_out_breaks
 from pipelines.finance.reports.text import format_amount, format_day, format_month, format_time
@@ -40,7 +40,11 @@ TO_DO: Final = {
     "recorded after the last bill": "Request it on the next bill.",
     "changed after the bill": "Request a correction of the bill.",
 }
-CODE: Final = re.compile(r"`([^`]+)`")
+# The same of a rule whose remedy names a command.
+TO_DO_OF_RULE: Final = {
+    "different": "Compare both records, then dispute or accept the bill.",
+    "unreferenced": "Ask what the lines are for. Dispute the bill, or have the fee accepted.",
+}
 # Between the lowest and the highest amount of a chart, at most.
 STEPS: Final = 4
 ROUND: Final = (Decimal(1), Decimal(2), Decimal("2.5"), Decimal(5), Decimal(10))
@@ -79,26 +83,30 @@ def render_report(figures: Figures) -> str:
     return _render(figures, [])
 
 
-def render_page(figures: Figures, *, has_statements: bool = False) -> str:
+def render_page(figures: Figures, *, has_statements: bool | None = None) -> str:
     """Return the page of a version that also answers by clicking, as far as its rows have room.
 
-    `has_statements`: there is a list of statements for partners, to which it links.
+    `has_statements`: there is a list of statements for partners, to which it links; None: the page
+    says nothing about statements.
     """
-    plain = render_report(figures)
+    plain = _render(figures, [], has_statements=has_statements)
     taken = len(plain.encode()) + sum(len(script.encode()) for script in _scripts())
     currencies = order_of(figures)
     digits = {currency: digits_of(currency) for currency in currencies if currency}
     lists = pack(figures.details, taken, {"": USUAL_DIGITS, **digits})
-    return _render(figures, lists, has_statements=has_statements) if lists else plain
+    return _render(figures, lists, has_statements=has_statements)
 
 
-def _render(figures: Figures, lists: Sequence[Packed], *, has_statements: bool = False) -> str:
+def _render(
+    figures: Figures, lists: Sequence[Packed], *, has_statements: bool | None = None
+) -> str:
     tables = figures.tables
     order = order_of(figures)
     not_open = [row for row in tables["reasons"] if row["reason"] != OPEN_BREAKS]
     page = _environment().get_template("page.html")
     scripts = _scripts() if lists else ()
     style = _read("page.css")
+    operator = OperatorNotes()
     # Charts divide amounts, which may have more digits than Python's default context.
     with localcontext(EXACT):
         return page.render(
@@ -117,6 +125,9 @@ def _render(figures: Figures, lists: Sequence[Packed], *, has_statements: bool =
             set_apart=sums_by_reason(tables["apart"], order),
             lists=lists,
             has_statements=has_statements,
+            operator=operator,
+            said=operator.said,
+            note=operator.note,
             scripts=[Markup(script) for script in scripts],  # noqa: S704 - our files
             style=Markup(style),  # noqa: S704 - our file
             policy=_policy(style, scripts),
@@ -216,7 +227,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters |= {"month": format_month, "time": format_time, "amount": format_amount}
-    made.filters |= {"day": format_day, "marked": _marked, "kind": _kind, "finding": _finding}
+    made.filters |= {"day": format_day, "code": mark_code, "kind": _kind, "finding": _finding}
     made.filters |= {"to_do": _to_do}
     made.globals |= {"flux_parts": PARTS}
     made.globals |= {"axis_of": axis_of, "number": counted, "Answer": Answer, "SignOff": SignOff}
@@ -244,7 +255,8 @@ def _finding(row: Row) -> str:
 
 def _to_do(row: Row) -> str:
     """Return what to do about a break: of its cause, otherwise of its rule."""
-    return TO_DO.get(row["cause"], row["remedy"] or "")
+    of_rule = TO_DO_OF_RULE.get(row["rule"], row["remedy"] or "")
+    return TO_DO.get(row["cause"], of_rule)
 
 
 @cache
@@ -258,8 +270,3 @@ def _visible(value: object) -> object:
     """Make control characters of foreign text visible, wherever it is put into the page."""
     is_foreign = isinstance(value, str) and not isinstance(value, Markup)
     return printable(value) if is_foreign else value
-
-
-def _marked(text: str) -> Markup:
-    """Show commands in backticks as code."""
-    return Markup(CODE.sub(r"<code>\1</code>", str(escape(printable(text)))))  # noqa: S704 - escaped

@@ -23,11 +23,13 @@ from pipelines.finance.reports.changes import (
     changed_difference,
     changes_since,
 )
+from pipelines.finance.reports.ledger import Ledger, read_as_ledger
 from pipelines.finance.reports.month_verdicts import (
     Answer,
     MonthVerdict,
     judge_months,
     month_as_json,
+    order_of,
 )
 from pipelines.finance.reports.partner_flux import Flux, judge_flux
 from pipelines.finance.reports.queries import Figures
@@ -37,6 +39,8 @@ NOT_COMPLETE: Final = (
     "{name} is not proven complete. Rows may be missing, so amounts may change. Run "
     "`partner-sync sync`."
 )
+# The reason that query `reasons` gives to differences whose bills may still come.
+NOT_DUE: Final = "not due yet"
 
 
 @dataclass(frozen=True)
@@ -81,7 +85,8 @@ class Verdicts:
     `not_complete` (lists that are compared) say why there may be other breaks. `partners` have an
     open break, `severities` count breaks. `closed_months` begin with the newest. `changes` and
     `change_since_close` are None where the earlier books are not known. `changed_months` are those
-    of partners; `flux` is None without a complete month.
+    of partners; `flux` is None without a complete month. `ledger` is None where nobody knows what
+    the journal accrues.
     """
 
     version: int
@@ -101,6 +106,7 @@ class Verdicts:
     change_since_close: Sums | None
     changed_months: MonthChanges
     flux: Flux | None
+    ledger: Ledger | None
 
     def posted_to(self) -> list[date]:
         """Return the months to which corrections of closed months are posted."""
@@ -133,6 +139,7 @@ class Verdicts:
             "months": [month_as_json(month) for month in self.months],
             "changed_months": self.changed_months.as_json(),
             "flux": self.flux.as_json() if self.flux else None,
+            "ledger": self.ledger.as_json() if self.ledger else None,
         }
 
 
@@ -168,7 +175,17 @@ def judge(figures: Figures) -> Verdicts:
         change_since_close=changed_difference(closed, figures) if closed else None,
         changed_months=judge_changed_partner_months(figures),
         flux=judge_flux(figures),
+        ledger=_ledger(figures),
     )
+
+
+def _ledger(figures: Figures) -> Ledger | None:
+    if figures.accrual is None:
+        return None
+    tables = figures.tables
+    # The month of the accrual is the one before the month of the data.
+    not_due = [row for row in tables["reasons"] if row["place"] == 1 and row["reason"] == NOT_DUE]
+    return read_as_ledger(figures.accrual, tables["claims"], not_due, order_of(figures))
 
 
 def is_all_known(figures: Figures) -> bool:

@@ -38,15 +38,18 @@ WITH unknown AS (
         coalesce(sum(summary.credited_amount), 0) AS credited,
         sum(summary.difference) AS difference,
         bool_or(summary.verdict = 'not proven') AS is_doubtful,
-        bool_and(summary.verdict = 'balanced') AS has_balance
+        bool_and(summary.verdict = 'balanced') AS has_balance, min(ended.day) AS usage_until
     FROM reconciliation.summary AS summary
-    GROUP BY ALL
+    LEFT JOIN ended_usage AS ended ON ended.connection = summary.connection
+        AND last_day(summary.month) > ended.day AND last_day(summary.month) < ended.read_on
+    GROUP BY summary.connection, summary.month, summary.currency
 )
 SELECT
     sums.connection, sums.month, sums.currency, sums.used, sums.billed, sums.credited,
     sums.difference, coalesce(found.unbilled, 0) AS unbilled,
-    coalesce(found.overbilled, 0) AS overbilled, coalesce(found.open_breaks, 0) AS open_breaks,
-    coalesce(found.uncertain_breaks, 0) AS uncertain_breaks, sums.is_doubtful,
+    coalesce(found.overbilled, 0) AS overbilled, sums.difference - coalesce(found.unbilled, 0) - coalesce(found.overbilled, 0) AS other,
+    coalesce(found.open_breaks, 0) AS open_breaks,
+    coalesce(found.uncertain_breaks, 0) AS uncertain_breaks, sums.is_doubtful, sums.usage_until,
     sums.has_balance AND unknown.is_unknown IS NULL AS is_balanced,
     coalesce(date_diff('month', sums.month, as_of.as_of::DATE) > 0, true) AS is_over,
     if(date_diff('month', sums.month, as_of.as_of::DATE) = 0, 0, 1) AS place,

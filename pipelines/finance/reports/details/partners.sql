@@ -21,6 +21,7 @@ SELECT
     exact(sums.billed) AS billed, exact(sums.credited) AS credited,
     exact(sums.difference) AS difference, exact(coalesce(found.unbilled, 0)) AS unbilled,
     exact(coalesce(found.overbilled, 0)) AS overbilled,
+    exact(sums.difference - coalesce(found.unbilled, 0) - coalesce(found.overbilled, 0)) AS other,
     coalesce(found.open_breaks, 0) AS open_breaks, found.age
 FROM sums
 LEFT JOIN found ON found.connection = sums.connection

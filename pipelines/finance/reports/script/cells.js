@@ -39,6 +39,7 @@ const Cells = (() => {
       case "count": return value === null ? "" : value.toLocaleString("en");
       case "month": return month(value);
       case "day": return day(value);
+      case "file": return value === null ? "" : month(value.slice(0, 7)); // 2026-09/name.html
       case "answer": return ANSWERS[value]?.[0] ?? value;
       default: return value === null ? "" : String(value);
     }
@@ -67,6 +68,7 @@ const Cells = (() => {
     }
     if (column.kind === "answer") return badge(text, ANSWERS[value]?.[1]);
     if (column.kind === "severity") return badge(text, SEVERITIES[value]);
+    if (column.kind === "file" && value) return element("a", { href: `../statements/${encodeURI(value)}` }, text);
     const isEmpty = value === 0 && column.kind === "count";
     const shown = column.kind === "partner" ? element("bdi", {}, text) : text;
     if (column.link && !isEmpty) return link(column, row, shown);

@@ -51,7 +51,8 @@
   function leftOut(list) {
     if (!list.left_out) return [];
     const command = element("code", {}, list.command);
-    return [`${list.left_out} more are not in this file. To see them, run `, command, "."];
+    const summary = element("summary", {}, `${list.left_out} more are not in this file.`);
+    return [element("details", {}, summary, "To see them: ", command)];
   }
 
   function sentence(shown, all, filters) {
@@ -66,7 +67,7 @@
     const isOne = place("filter-connection").length < 3;
     const columns = list.columns.filter((column) => {
       if (column.kind === "connection") return !isOne;
-      return list.rows.some((row) => row[column.name] !== null);
+      return list.rows.some((row) => (row[column.name] ?? null) !== null);
     });
     return { ...list, columns };
   }

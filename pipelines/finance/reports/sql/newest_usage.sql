@@ -7,9 +7,7 @@ WITH read AS (
     WHERE proofs.stream = 'usage'
 )
 SELECT
-    max(used.day) AS day, bool_or(day(used.day) > 1) AS has_days,
-    date_diff('day', max(used.day), any_value(read.day)) AS days_before,
-    coalesce(has_days AND days_before > 7, false) AS is_old
+    max(used.day) AS day, bool_or(day(used.day) > 1) AS has_days
 FROM reconciliation.usage_days AS used
 CROSS JOIN read
 WHERE used.day <= coalesce(read.day, DATE '9999-12-31')

@@ -8,7 +8,8 @@ SELECT
     coalesce(min(places.age) > 0, true) AS is_over, any_value(places.closed_at) AS closed_at,
     sum(places.changed_records)::BIGINT AS changed_records,
     sum(months.difference) AS difference, bool_and(months.is_balanced) AS is_balanced,
-    coalesce(bool_or(months.is_doubtful), false) AS is_doubtful
+    coalesce(bool_or(months.is_doubtful), false) AS is_doubtful,
+    min(months.usage_until) AS usage_until
 FROM places
 CROSS JOIN currencies
 LEFT JOIN months ON months.month IS NOT DISTINCT FROM places.month

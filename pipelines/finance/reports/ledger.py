@@ -1,0 +1,111 @@
+"""What open books mean for the ledger: who pays what is billed, and what a month accrues.
+
+Not here: which breaks are accrued (closing.accrual, which reads what the journal reads).
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from datetime import date
+from typing import Any, Final
+
+from pipelines.finance.reports.accrual import Accrual, Side
+from pipelines.finance.reports.amounts import EXACT, Amount, Sums, add_up
+from pipelines.finance.reports.month_verdicts import sums_by_reason
+from pipelines.warehouse.duckdb_file import Row
+
+# Why the journal leaves something out, as people read it.
+LEFT_OUT: Final = {
+    "it has no amount": "without an amount",
+    "it has no currency": "without a currency",
+    "it names an unknown partner": "of an unknown partner",
+    "it is no unbilled usage": "of another kind",
+    "the usage is billed in full": "of usage that is billed in full",
+    "it is billed to, or in, another one: other partner": "billed to another partner",
+    "it is billed to, or in, another one: other currency": "billed in another currency",
+}
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """What the page says of the ledger, by currency. Amounts are positive where usage is unbilled.
+
+    `claim` and `to_pay` are open breaks: what you may claim, and what you may have to pay; both are
+    empty without a `side`. `unclear` is the sum of open breaks from which neither follows.
+    `accrued` is rounded as the journal rounds it, `left_out` has exact sums by reason.
+    """
+
+    side: Side | None
+    month: date
+    claim: Sums
+    to_pay: Sums
+    unclear: Sums
+    accrued: Sums
+    left_out: dict[str, Sums]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as `report --json` has it."""
+        left_out = []
+        for reason, sums in self.left_out.items():
+            left_out.append({"reason": reason, "amounts": _as_json(sums)})
+        return {
+            "side": self.side,
+            "claim": _as_json(self.claim),
+            "to_pay": _as_json(self.to_pay),
+            "unclear": _as_json(self.unclear),
+            "accrual": {
+                "month": self.month,
+                "accrued": _as_json(self.accrued),
+                "left_out": left_out,
+            },
+        }
+
+
+def read_as_ledger(
+    accrual: Accrual, claims: Iterable[Row], not_due: Iterable[Row], order: Sequence[str | None]
+) -> Ledger:
+    """Return what is said of the ledger.
+
+    `claims` are the rows of query `claims`, `not_due` the differences of the month whose bills may
+    still come.
+    """
+    kinds = sums_by_reason(claims, order)
+    unbilled = _opposite(kinds.get("unbilled", {}))
+    overbilled = kinds.get("overbilled", {})
+    claim: Sums = {}
+    to_pay: Sums = {}
+    if accrual.side == "payable":
+        claim = overbilled
+        to_pay = unbilled
+    elif accrual.side == "receivable":
+        claim = unbilled
+        to_pay = overbilled
+    rows = []
+    for row in accrual.rows:
+        reason = LEFT_OUT.get(row["reason"], row["reason"])
+        amount = row["amount"] if reason else row["posted"]
+        rows.append({**row, "reason": reason, "difference": amount})
+    left_out = sums_by_reason((row for row in rows if row["reason"]), order)
+    if not_yet := _opposite(add_up(not_due, order, "number")):
+        left_out["not due yet"] = not_yet
+    return Ledger(
+        side=accrual.side,
+        month=accrual.month,
+        claim=claim,
+        to_pay=to_pay,
+        unclear=kinds.get("unclear", {}),
+        accrued=add_up((row for row in rows if not row["reason"]), order, "number"),
+        left_out=left_out,
+    )
+
+
+def _opposite(sums: Sums) -> Sums:
+    """Return sums of billed minus used as sums of used minus billed."""
+    opposite = {}
+    for currency, sum_ in sums.items():
+        amount = None if sum_.amount is None else EXACT.minus(sum_.amount)
+        opposite[currency] = Amount(currency, amount, sum_.number)
+    return opposite
+
+
+def _as_json(sums: Sums) -> list[dict[str, Any]]:
+    return [asdict(amount) for amount in sums.values()]

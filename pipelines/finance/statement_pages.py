@@ -1,0 +1,37 @@
+"""Finds the pages of statements by their names: nothing is read, of a home or a bucket."""
+
+from pathlib import Path
+
+from pipelines.finance.statements.issues import name_of_files
+from pipelines.versions.stores import Stores
+
+
+class StatementPages:
+    """The newest page of each partner and month that was written when this was made."""
+
+    def __init__(self, stores: Stores) -> None:
+        files = set(stores.warehouse.store.list(stores.home.statements, "*/*"))
+        numbers: dict[tuple[str, str], int] = {}
+        self._newest: dict[str, str] = {}
+        self._pages: dict[tuple[str, str], str] = {}
+        for file in sorted(files):
+            month = file.parent.name
+            name, _separator, number = file.stem.rpartition("-")
+            # What is kept of a statement is written last: without it, there is no statement.
+            is_whole = file.with_suffix(".json") in files
+            if file.suffix != ".html" or not is_whole or not number.isdigit():
+                continue
+            if int(number) > numbers.get((name, month), 0):
+                numbers[name, month] = int(number)
+                self._pages[name, month] = str(Path(month, file.name))
+                self._newest[name] = self._pages[name, month]
+
+    def find(self, connection: str, partner: str | None, month: str | None) -> str | None:
+        """Return the page of a partner's month (2026-09), or of its newest one without a month.
+
+        Its path begins at the folder of statements. None without a page.
+        """
+        if partner is None:
+            return None
+        name = name_of_files(connection, partner)
+        return self._pages.get((name, month)) if month else self._newest.get(name)
