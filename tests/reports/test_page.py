@@ -159,7 +159,7 @@ def test_nothing_is_balanced_or_resolved_if_a_list_is_not_proven(stores: Stores)
     assert "no usage record or bill has changed. <strong>" in page
     text = text_of(page)
     assert "Uncertain breaks: EUR&nbsp;\u22124.40. 6 other months" in text
-    assert "It has to be read again first ( note&nbsp;1 ). " in text
+    assert "It has to be read again first ( note&nbsp;1 ) . " in text
     assert not re.search("balanced|no longer found|unchanged since", text, re.IGNORECASE)
     assert "Open breaks: 7 before, 3 now. 4 now uncertain (EUR&nbsp;\u22124.40, " in text
     other = bill("b2", line("a2", "7.20"), month="2026-07-01")  # 7.11 before

@@ -28,7 +28,7 @@ class OperatorNotes:
             self.notes.append(text)
         number = self.notes.index(text) + 1
         link = f'<a href="#note-{number}" title="For the operator">note&nbsp;{number}</a>'
-        return Markup(f"({link})")  # noqa: S704 - a number
+        return Markup(f'<span class="note"> ({link})</span>')  # noqa: S704 - a number
 
     def said(self, text: str) -> Markup:
         """Return a text, with a link in place of its sentences that name code."""
@@ -36,11 +36,7 @@ class OperatorNotes:
         plain = " ".join(part for part in parts if not CODE.search(part))
         with_code = " ".join(part for part in parts if CODE.search(part))
         shown = escape(printable(plain))
-        if not with_code:
-            return shown
-        return (
-            Markup("{} {}").format(shown, self.note(with_code)) if plain else self.note(with_code)
-        )
+        return shown + self.note(with_code) if with_code else shown
 
 
 def mark_code(text: str) -> Markup:
