@@ -6,7 +6,7 @@ SELECT
     breaks.currency,
     CASE WHEN breaks.rule IN ('unknown_partner', 'disappeared') OR facts.doubt IS NOT NULL
             OR breaks.difference IS NULL OR breaks.cause IN (
-                'other partner', 'other currency', 'usage of another partner') THEN 'unclear'
+                'other partner', 'other currency', 'no currency', 'usage of another partner') THEN 'unclear'
         WHEN breaks.difference < 0 THEN 'unbilled' ELSE 'overbilled' END AS reason,
     sum(breaks.difference) AS difference, count(*) AS number
 FROM breaks
