@@ -35,6 +35,12 @@ def damage_named(path: Path) -> Iterator[None]:
     """Raise ArchiveDamaged for bytes that are not what was written, or cannot be read."""
     try:
         yield
+    except PermissionError as error:
+        raise ArchiveDamaged(
+            f"This user may not read scan file {path}. It is not loaded; published versions are "
+            "untouched.",
+            "Give it the owner of the folder: another user, such as root, has run a command here.",
+        ) from error
     except (OSError, ValueError, RecursionError) as error:
         reason = str(error)
         if isinstance(error, OSError):

@@ -84,11 +84,12 @@ def durable_rename(source: Path, target: Path) -> None:
 
 
 def write_durably(path: Path, content: bytes) -> None:
-    """Replace a small private file atomically and durably.
+    """Replace a small private file atomically and durably; of a link, the file behind it.
 
     Waits for another process that writes the same file.
     """
-    with replacing(path) as file:
+    # Configuration may be links into a checkout, which would keep the old text.
+    with replacing(path.resolve()) as file:
         file.write(content)
 
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from pipelines.archive.archive import Archive, scan_row
 from pipelines.archive.lines import Exchange
-from pipelines.archive.scan_file import OpenScan, SealedScan, open_path
+from pipelines.archive.scan_file import OpenScan, SealedScan, damage_named, open_path
 from pipelines.core.errors import ArchiveDamaged, StorageFailed
 from tests.archive.scans import BODIES, EXCHANGES, HEADER, exchange, json_lines, proof, written
 from tests.warehouse.versions import full_disk
@@ -61,6 +61,13 @@ def test_a_page_keeps_its_bytes_and_other_bodies_are_text(tmp_path: Path) -> Non
     written(path, [exchange(body) for body in bodies]).seal(proof())
     found = [line["body"] for line in json_lines(path)[1:-1]]
     assert found == [{"id": "x", "a": 0.1}, '{"a":\n1}', '{"a":NaN}', "\xff", "", None]
+
+
+def test_a_file_of_another_user_is_not_called_damaged(tmp_path: Path) -> None:
+    file = tmp_path / "scan"
+    with pytest.raises(ArchiveDamaged, match="This user may not read") as found, damage_named(file):
+        raise PermissionError(13, "Permission denied")
+    assert "damaged" not in str(found.value)
 
 
 def test_a_full_disk_leaves_what_was_written(tmp_path: Path) -> None:

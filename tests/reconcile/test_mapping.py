@@ -49,7 +49,11 @@ def mapped(session: Stores) -> Mapping:
 
 
 def test_accept_writes_the_proposal(session: Stores) -> None:
-    file, text = session.home.mapping_file, accept(session)
+    file = session.home.mapping_file
+    checkout = file.with_name("checkout.toml")
+    file.symlink_to(checkout)
+    text = accept(session)
+    assert file.resolve() == checkout
     assert text == (
         f"Wrote {file}, 37 of 47 roles. Without a field: usage.unit, usage.region, "
         "billing.organization, billing.paid, billing.open, billing.credit_kinds, "
