@@ -17,7 +17,7 @@ FORMAT = "%Y-%m"
 
 
 @program.command(rich_help_panel=program.FINANCE)
-def statement(
+def statement(  # noqa: PLR0913 - a command's parameters are its options
     partner: Annotated[str, Argument(help="Identifier or name of a partner.")] = "",
     month: Annotated[str, Argument(help="Month, such as 2026-09.")] = "",
     *,
@@ -27,6 +27,9 @@ def statement(
     list_written: Annotated[
         bool, Option("--list", help="List what was written; writes nothing.")
     ] = False,
+    connection: Annotated[
+        str, Option("--connection", "-c", help="Of this connection only. Default: of all.")
+    ] = "",
     pdf: Annotated[
         bool, Option("--pdf/--no-pdf", help="Also as PDF, if a browser is here.")
     ] = True,
@@ -38,7 +41,7 @@ def statement(
         partner = ""
     session = open_home()
     if list_written:
-        return _list(session, partner, month)
+        return _list(session, partner, month, connection)
     if all_partners == bool(partner) or not month:
         raise ConfigurationError(
             "Name a partner and a month, or a month with --all. No statement was written.",
@@ -46,14 +49,14 @@ def statement(
             "2026-09`.",
         )
     first = _first_day(month)
-    rows = finance.statement.write_statements(session, first, partner, with_pdf=pdf)
-    for row in rows:
-        row["state"] = "provisional" if row["provisional"] else "final"
+    rows = finance.statement.write_statements(session, first, partner, connection, with_pdf=pdf)
+    _add_states(rows)
     show(rows, WRITTEN)
-    new = sum(row["is_new"] for row in rows)
-    line(f"{counted(new, 'statement')} written, {len(rows) - new:,} as before.")
-    _say_left_out(rows)
-    for reason in dict.fromkeys(reason for row in rows for reason in row["provisional"]):
+    written = [row for row in rows if row["number"]]
+    new = sum(row["is_new"] for row in written)
+    line(f"{counted(new, 'statement')} written, {len(written) - new:,} as before.")
+    _say_left_out(written)
+    for reason in dict.fromkeys(reason for row in written for reason in row["provisional"]):
         line(f"Provisional: {reason}", style="yellow")
     line(f"All statements: {session.home.statements / 'index.html'}")
     has_problems = _say_problems(rows)
@@ -62,17 +65,24 @@ def statement(
     return ExitCode.DONE
 
 
-def _list(session: "app.session.AppSession", partner: str, month: str) -> int:
+def _list(session: "app.session.AppSession", partner: str, month: str, connection: str) -> int:
     """Print which statements were written; return the exit code."""
     first = _first_day(month) if month else None
-    rows = finance.statement.list_statements(session, first, partner)
-    for row in rows:
-        row["state"] = "provisional" if row["provisional"] else "final"
+    rows = finance.statement.list_statements(session, first, partner, connection)
+    _add_states(rows)
     show(rows, LISTED, if_empty="No such statement was written.")
     for row in rows:
         for file in row["files"] or ():
             line(f"{file}: SHA-256 {row['sha256'][file.rpartition('/')[2]]}")
     return ExitCode.NEEDS_ATTENTION if _say_problems(rows) else ExitCode.DONE
+
+
+def _add_states(rows: list[dict[str, Any]]) -> None:
+    """Say of each statement whether it is final; of a row with a problem only, nothing."""
+    for row in rows:
+        row["state"] = "provisional" if row["provisional"] else "final"
+        if not row["number"]:
+            row["state"] = None
 
 
 def _say_problems(rows: list[dict[str, Any]]) -> bool:

@@ -8,10 +8,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from pipelines.core.errors import ConfigurationError, StorageFailed
 
 PRIVATE_FILE = 0o600
+HOLDER = "held"  # the file of a temporary folder by which a process holds it
 
 
 @contextmanager
@@ -145,19 +147,34 @@ def _is_named(path: Path, descriptor: int) -> bool:
 
 
 def is_left_over(part: Path) -> bool:
-    """Return whether no living process holds a file that `write_durably` or a reader made.
+    """Return whether no living process holds a file, or a folder (`held_folder`), that it made.
 
-    What is no file, or is gone meanwhile, is held by nobody.
+    What is neither, or is gone meanwhile, is held by nobody.
     """
     with suppress(FileNotFoundError):
-        if part.is_symlink() or not part.is_file():
+        file = part / HOLDER if part.is_dir() else part
+        if part.is_symlink() or not file.is_file():
             return True
-        with part.open("rb") as file:
+        with file.open("rb") as opened:
             try:
-                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                fcntl.flock(opened, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except BlockingIOError:
                 return False
     return True
+
+
+@contextmanager
+def held_folder(parent: Path) -> Iterator[Path]:
+    """Make a temporary folder that this process holds until it ends, or dies."""
+    # A program that was stopped may still write into it.
+    with (
+        TemporaryDirectory(
+            prefix=".", suffix=".part", dir=parent, ignore_cleanup_errors=True
+        ) as name,
+        (Path(name) / HOLDER).open("wb") as file,
+    ):
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield Path(name)
 
 
 def swap_symlink(link: Path, target: str) -> None:

@@ -41,6 +41,9 @@ WITH known AS (
     SELECT summary.partner, summary.currency, strftime(summary.month, '%Y-%m') AS month
     FROM reconciliation.summary AS summary
     UNION ALL BY NAME
+    SELECT lists.connection
+    FROM reconciliation.lists AS lists
+    UNION ALL BY NAME
     SELECT rules.rule
     FROM reconciliation.rules AS rules
     WHERE list_contains({rules}, rules.rule) OR starts_with(rules.rule, 'own_')

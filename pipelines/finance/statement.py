@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Final
 
 from pipelines.core import stop
+from pipelines.core.errors import ConfigurationError
 from pipelines.core.person import name_of
+from pipelines.core.text import printable
 from pipelines.finance.reconcile.close_copy import digest_of
 from pipelines.finance.statements.figures import Statement
 from pipelines.finance.statements.identifiers import digests_of
@@ -19,16 +21,20 @@ from pipelines.finance.statements.issues import (
     IssuesOfMonth,
     all_issues,
     content_of,
+    delete_unfinished,
     delete_with,
+    is_kept,
     stored_page,
+    unfinished,
     write_issue,
     write_list,
 )
 from pipelines.finance.statements.page import render_statement
 from pipelines.finance.statements.pdf import NoPdf, find_browser, print_page
-from pipelines.finance.statements.sources import read_statements
+from pipelines.finance.statements.sources import never_loaded, read_statements
 from pipelines.finance.statements.workbook import write_workbook
 from pipelines.metadata.locks import hold_lock
+from pipelines.versions.left_over import remove_left_over
 from pipelines.versions.stores import Stores
 from pipelines.warehouse.duckdb_file import Row
 
@@ -37,52 +43,134 @@ COLUMNS: Final = (
     "written_by", "files", "left_out", "problem",
 )  # fmt: skip
 UNCHANGED: Final = "The files of this statement are not those that were written: {}."
+UNFINISHED: Final = (
+    "{} belongs to no statement: the command that wrote it was killed, or is still running. The "
+    "next `partner-sync statement` deletes it."
+)
+NEVER_LOADED: Final = (
+    "Connection {0} was never loaded: its partners have no statement. Run `partner-sync sync -c "
+    "{0}`."
+)
 
 
 def write_statements(
-    session: Stores, month: date, partner: str = "", *, with_pdf: bool = True
+    session: Stores,
+    month: date,
+    partner: str = "",
+    connection: str = "",
+    *,
+    with_pdf: bool = True,
 ) -> list[Row]:
     """Write the statements of a month: of one partner (identifier or name), or of all (empty).
 
-    Returns a row for each: `is_new` says whether it differs from the last one of that month; if
-    not, nothing is written. Raises ConfigurationError for an unknown partner or month, and where
-    usage is not compared with billing; PartnerSyncError.
+    `connection`: of this one; of all (empty). Returns a row for each: `is_new` says whether it
+    differs from the last one of that month; if not, nothing is written. Of all, a connection that
+    was never loaded has a row with its `problem` only. Raises ConfigurationError for an unknown
+    partner, month or connection, and where usage is not compared with billing; PartnerSyncError.
     """
     browser = ""
     left_out = "not asked for"
     if with_pdf:
         try:
             browser = find_browser()
+            left_out = "the command was stopped before it was printed"
         except NoPdf as error:
             left_out = str(error)
-    rows = []
-    # `erase` holds the same lock: no statement is written while records are erased.
+    issues = _write_all(session, (month, partner, connection), left_out)
+    if browser:
+        for issue, _is_new in issues:
+            _add_pdf(session, issue, browser)
+        with hold_lock(session.metadata.locks, "export"):
+            write_list(session)
+    rows = [_row(session, issue) | {"is_new": is_new} for issue, is_new in issues]
+    if not partner and not connection:
+        rows += [_problem(NEVER_LOADED.format(name)) for name in never_loaded(session)]
+    return rows
+
+
+def _write_all(
+    session: Stores, asked: tuple[date, str, str], left_out: str
+) -> list[tuple[Issue, bool]]:
+    """Write pages and workbooks; return each statement, and whether it is new.
+
+    `asked`: month, partner, connection. `left_out`: why they have no PDF yet.
+    """
+    issues = []
+    # `erase` holds the same lock: no statement is written of books that were opened before it.
     with hold_lock(session.metadata.locks, "export"):
-        written = IssuesOfMonth(session, month)
-        for statement in read_statements(session, month, partner):
+        remove_left_over(session.home, held="export")
+        delete_unfinished(session)
+        written = IssuesOfMonth(session, asked[0])
+        for statement in read_statements(session, *asked):
             stop.raise_if_requested()
             issue = _issue(session, statement, written)
             is_new = not issue.sha256
-            _write(session, statement, issue, (browser, left_out))
-            rows.append(_row(session, issue) | {"is_new": is_new})
+            if is_new:
+                issue.left_out = left_out
+                page = render_statement(statement).encode()
+                write_issue(session, issue, {"html": page, "xlsx": write_workbook(statement)})
+            issues.append((issue, is_new))
         write_list(session)
-    return rows
+    return issues
 
 
-def list_statements(session: Stores, month: date | None = None, partner: str = "") -> list[Row]:
+def _add_pdf(session: Stores, issue: Issue, browser: str) -> None:
+    """Print the page of a statement that has no PDF yet.
+
+    A browser takes half a second for each, so the lock is held only to write the file: otherwise
+    exports and `erase` would wait for all. What was erased meanwhile is not written.
+    """
+    stop.raise_if_requested()
+    page = stored_page(session, issue)
+    if not page or any(name.endswith(".pdf") for name in issue.sha256):
+        return
+    contents = {}
+    try:
+        contents["pdf"] = print_page(browser, page, session.home.statements)
+        left_out = ""
+    except NoPdf as error:
+        left_out = str(error)
+    with hold_lock(session.metadata.locks, "export"):
+        if is_kept(session, issue):
+            issue.left_out = left_out
+            write_issue(session, issue, contents)
+
+
+def list_statements(
+    session: Stores, month: date | None = None, partner: str = "", connection: str = ""
+) -> list[Row]:
     """Return the statements that were written, newest first: of a month, or a partner, or all.
 
-    `problem` says that files are missing or are not those that were written. Raises StorageFailed.
+    `problem` says that files are missing or are not those that were written, or that a file belongs
+    to no statement. Raises ConfigurationError for an unknown connection, StorageFailed.
     """
     issues, unreadable = all_issues(session)
+    _require_connection(session, issues, connection)
     rows = []
     for issue in issues:
         is_asked = month is None or issue.month == f"{month:%Y-%m}"
-        if is_asked and partner in ("", issue.partner, issue.name):
+        is_connection = connection in ("", issue.connection)
+        if is_asked and is_connection and partner in ("", issue.partner, issue.name):
             rows.append(_row(session, issue))
     for file, why in unreadable.items():
-        rows.append(dict.fromkeys(COLUMNS) | {"problem": f"{file} cannot be read: {why}"})
+        rows.append(_problem(f"{file} cannot be read: {why}"))
+    rows += [_problem(UNFINISHED.format(file)) for file in unfinished(session)]
     return rows
+
+
+def _require_connection(session: Stores, issues: list[Issue], connection: str) -> None:
+    """Raise ConfigurationError for a connection that nobody configured, and without a statement."""
+    known = {*session.settings.connections(), *(issue.connection for issue in issues)}
+    if connection and connection not in known:
+        raise ConfigurationError(
+            f"There is no connection `{printable(connection, 40)}`.",
+            f"Connections: {', '.join(sorted(known))}.",
+        )
+
+
+def _problem(text: str) -> Row:
+    """Return a row that has nothing but a problem."""
+    return dict.fromkeys((*COLUMNS, "is_new")) | {"problem": text}
 
 
 def erase_statements(session: Stores, text: str) -> list[Path]:
@@ -132,26 +220,3 @@ def _issue(session: Stores, statement: Statement, written: IssuesOfMonth) -> Iss
         content=content,
         shown=digests_of(statement),
     )
-
-
-def _write(session: Stores, statement: Statement, issue: Issue, printer: tuple[str, str]) -> None:
-    """Write what a statement lacks: all files of a new one, or a PDF that was left out.
-
-    `printer`: the browser; if it is empty, why there is none.
-    """
-    browser, left_out = printer
-    contents = {}
-    if issue.sha256:
-        page = stored_page(session, issue)
-    else:
-        page = render_statement(statement)
-        contents = {"html": page.encode(), "xlsx": write_workbook(statement)}
-        issue.left_out = left_out
-    if browser and page and not any(name.endswith(".pdf") for name in issue.sha256):
-        try:
-            contents["pdf"] = print_page(browser, page)
-            issue.left_out = ""
-        except NoPdf as error:
-            issue.left_out = str(error)
-    if contents:
-        write_issue(session, issue, contents)

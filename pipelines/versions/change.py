@@ -59,7 +59,7 @@ def change_versions(stores: Stores) -> Iterator[None]:
     Raises KeyboardInterrupt for a block that failed because this process is to stop.
     """
     with hold_lock(stores.metadata.locks, BUILD):
-        remove_left_over(stores.settings.home)
+        remove_left_over(stores.settings.home, held="build")
         _match_rows_to_files(stores)
         try:
             stop.raise_if_requested()

@@ -1,6 +1,7 @@
 """Temporary files that killed processes left in a home.
 
-Who writes one holds the lock of its place, or the file itself (`write_durably`, copies of readers).
+Who writes one holds the lock of its place, or the file or folder itself (`write_durably`, copies of
+readers, pages that a browser prints).
 """
 
 import logging
@@ -58,12 +59,12 @@ def left_over(home: Home, *, held: str = "") -> Iterator[Path]:
                 yield from filter(is_left_over, sorted(home.root.glob(pattern)))
 
 
-def remove_left_over(home: Home) -> None:
-    """Delete what killed processes left. The caller holds the lock `build`.
+def remove_left_over(home: Home, *, held: str) -> None:
+    """Delete what killed processes left. `held` is a lock that the caller holds.
 
-    What cannot be deleted is logged, and the build goes on.
+    What cannot be deleted is logged, and the caller goes on.
     """
-    for path in left_over(home, held="build"):
+    for path in left_over(home, held=held):
         try:
             remove(path)
             logger.info("Deleted %s, which a killed process had left.", path)

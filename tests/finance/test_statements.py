@@ -18,7 +18,9 @@ from pipelines.finance.close import close_month, reopen_month
 from pipelines.finance.reconcile.statements import RULES
 from pipelines.finance.statement import list_statements, write_statements
 from pipelines.finance.statements import pdf, words
+from pipelines.finance.statements.figures import Request, Source, Statement
 from pipelines.finance.statements.issues import name_of_files
+from pipelines.finance.statements.page import render_statement
 from tests.cli.conftest import Cli
 from tests.finance.statements import (
     BILLS,
@@ -32,7 +34,7 @@ from tests.finance.statements import (
     publish_statements,
 )
 from tests.reconcile.books import FIRST, decide, publish, used
-from tests.reconcile.months import SEPTEMBER, signing
+from tests.reconcile.months import SEPTEMBER, SERVICE, signing
 from tests.reports.conftest import text_of
 from tests.versions.homes import Stores, home_of
 
@@ -236,6 +238,25 @@ def test_usage_that_is_not_compared_has_no_statement(books: Stores) -> None:
         write_statements(books, SEPTEMBER, with_pdf=False)
 
 
+def test_a_page_is_bounded_and_counts_the_rest_with_its_sum() -> None:
+    requests = []
+    corrections = []
+    for number in range(100):
+        currency = "EUR" if number < 80 else "JPY"
+        requests.append(Request("The bill differs", currency, Decimal(number), []))
+        row = {"side": "usage", "record": f"u{number}", "month": SEPTEMBER, "currency": currency}
+        row |= {"amount_before": None, "amount_now": Decimal(1), "difference": Decimal(number)}
+        corrections.append(row)
+    source = Source("books 1-1", datetime(2026, 10, 1, tzinfo=UTC), 1)
+    said = {"requests": requests, "corrections": corrections}
+    text = text_of(render_statement(Statement("a", "p", "P", SEPTEMBER, source, [], **said)))
+    assert text.count("The bill differs") == text.count("Usage u") == 30
+    rest = {"EUR": sum(range(30, 80)), "JPY": sum(range(80, 100))}
+    assert f"50 more findings, not shown here (EUR): see the workbook +{rest['EUR']:,}.00" in text
+    assert f"20 more findings, not shown here (JPY): see the workbook +{rest['JPY']:,}" in text
+    assert f"20 more records, not shown here: see the workbook JPY +{rest['JPY']:,}" in text
+
+
 def test_each_rule_has_words_for_a_partner() -> None:
     assert words.OF_RULE.keys() == {*RULES}
     assert not INTERNAL.search(" ".join([*words.OF_RULE.values(), *words.OF_CAUSE.values()]))
@@ -283,6 +304,16 @@ def test_the_command_writes_lists_and_says_what_is_left_out(
     assert f"are not those that were written: {page.name}" in " ".join(damaged.split())
     rows = cli.json("statement", "--list", FIRST, "2026-09")
     assert [(row["partner"], row["state"]) for row in rows] == [(FIRST, "final")]
+    of_service = (FIRST, "2026-09", "--connection", "acme")
+    assert "1 as before." in cli("statement", *of_service).stdout
+    assert len(cli.json("statement", "--list", *of_service)) == 1
+    for command in ("--list", "--all"):
+        printed = cli("statement", command, "2026-09", "-c", "nobody", code=2).stderr
+        assert "acme" in printed
+    books.configure("later", **SERVICE)
+    printed = cli("statement", "--all", "2026-09", code=3).stdout
+    assert "Connection later was never loaded" in " ".join(printed.split())
+    assert cli.json("statement", "--list", "-c", "later") == []
     cli("statement", FIRST, "2026-9-1", code=2)
     cli("statement", "--all", FIRST, "2026-09", code=2)
     cli("statement", "2026-09", code=2)

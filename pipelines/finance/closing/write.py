@@ -49,6 +49,31 @@ JOIN (
     WHERE breaks.month = $month
 ) AS breaks USING (break_id)
 """
+# Of a row of another month, of which the copy has nothing else, also whose it is and what it says.
+BREAK_ROWS: Final = (
+    OF_BREAKS.format(
+        table="reconciliation.break_rows",
+        more=", others.owner, others.key, others.record, others.date, others.price",
+    )
+    + """
+LEFT JOIN (
+    SELECT
+        'usage' AS side, used.connection, used.id, used._scan_id, used._page, used._row,
+        used.partner AS owner, used.key, used.id AS record, used.day AS date, used.price
+    FROM temp.used AS used
+    WHERE used.month IS DISTINCT FROM $month
+    UNION ALL BY NAME
+    SELECT
+        'billing' AS side, billed.connection, billed.id, billed._scan_id, billed._page, billed._row,
+        billed.partner AS owner, billed.key, coalesce(billed.number, billed.bill) AS record,
+        billed.issued_at::DATE AS date, billed.price
+    FROM temp.billed AS billed
+    WHERE billed.month IS DISTINCT FROM $month
+) AS others
+    ON others.side = rows.side AND others.connection = rows.connection AND others.id = rows.id
+    AND others._scan_id = rows._scan_id AND others._page = rows._page AND others._row = rows._row
+"""
+)
 # Texts that cannot be read are not identifiers: any text may be in them.
 OF_ROWS: Final = OF_MONTH.replace("rows.*", "rows.* EXCLUDE (unread_text)")
 TABLES: Final = {
@@ -65,7 +90,7 @@ SELECT
         AND NOT starts_with(breaks.rule, 'own_'), breaks.difference, NULL) AS open_difference
 FROM reconciliation.breaks AS breaks
 WHERE breaks.month = $month""",
-    "break_rows": OF_BREAKS.format(table="reconciliation.break_rows", more=""),
+    "break_rows": BREAK_ROWS,
     "decisions": OF_BREAKS.format(table="reconciliation.decisions", more=", breaks.currency"),
     "corrections": """
 SELECT posted.* FROM reconciliation.corrections AS posted WHERE posted.posted_to = $month""",

@@ -6,6 +6,7 @@ ever replaced: other content has the next number. So they say what a partner was
 """
 
 import json
+import logging
 import re
 from collections import defaultdict
 from collections.abc import Mapping
@@ -31,6 +32,7 @@ from pipelines.versions.stores import Stores
 LONGEST_NAME: Final = 40  # characters of an identifier in the name of a file
 UNSAFE: Final = re.compile(r"[^A-Za-z0-9_-]")
 COMMAND: Final = "`partner-sync statement`"
+logger = logging.getLogger(__name__)
 
 
 class Issue(msgspec.Struct, omit_defaults=True):
@@ -110,14 +112,14 @@ def read_issue(stores: Stores, file: Path) -> Issue:
 
 def write_issue(stores: Stores, issue: Issue, contents: Mapping[str, bytes]) -> None:
     """Write files by the ends of their names, then what is kept of them. Raises StorageFailed."""
-    folder = _folder(stores, date.fromisoformat(f"{issue.month}-01"))
-    for shared in (stores.home.statements, folder):
+    for shared in (stores.home.statements, stores.home.statements / issue.month):
         share(private_folder(shared), stores.settings.readers)
-    name = f"{name_of_files(issue.connection, issue.partner)}-{issue.number:03}"
     for end, content in contents.items():
-        issue.sha256[f"{name}.{end}"] = sha256(content).hexdigest()
-        _write(stores, folder / f"{name}.{end}", content)
-    _write(stores, folder / f"{name}.json", msgspec.json.format(msgspec.json.encode(issue)))
+        file = _file_of(stores, issue, end)
+        issue.sha256[file.name] = sha256(content).hexdigest()
+        _write(stores, file, content)
+    content = msgspec.json.format(msgspec.json.encode(issue))
+    _write(stores, _file_of(stores, issue, "json"), content)
 
 
 def content_of(statement: Statement) -> str:
@@ -167,11 +169,8 @@ def delete_with(stores: Stores, text: str) -> list[Path]:
     StorageFailed before anything is deleted if that cannot be read.
     """
     store = stores.warehouse.store
-    files_of = defaultdict[Path, list[Path]](list)
-    for file in store.list(stores.home.statements, "*/*"):
-        files_of[file.with_suffix("")].append(file)
     gone = []
-    for name, files in files_of.items():
+    for name, files in _files_of_statements(stores).items():
         kept = name.with_suffix(".json")
         if kept not in files:  # it was never written to its end
             gone.extend(files)
@@ -184,6 +183,51 @@ def delete_with(stores: Stores, text: str) -> list[Path]:
     if store.list(stores.home.statements, "index.html"):
         write_list(stores)
     return gone
+
+
+def unfinished(stores: Stores) -> list[Path]:
+    """Return the files of statements that were never written to their end."""
+    found = []
+    for name, files in _files_of_statements(stores).items():
+        if name.with_suffix(".json") not in files:
+            found.extend(files)
+    return found
+
+
+def delete_unfinished(stores: Stores) -> None:
+    """Delete what killed commands left: nobody was told that it was written.
+
+    The caller holds the lock `export`, so no other command writes it. Raises StorageFailed.
+    """
+    for file in unfinished(stores):
+        stores.warehouse.store.delete(file)
+        logger.info("Deleted %s, which a killed process had left.", file)
+
+
+def is_kept(stores: Stores, issue: Issue) -> bool:
+    """Return whether a statement is still there, as it was written: `erase` deletes some."""
+    file = _file_of(stores, issue, "json")
+    if file not in stores.warehouse.store.list(file.parent, file.name):
+        return False
+    with suppress(msgspec.MsgspecError, UnicodeDecodeError, OSError):  # `--list` says so
+        kept = read_issue(stores, file)
+        return (kept.content, kept.sha256) == (issue.content, issue.sha256)
+    return False
+
+
+def _files_of_statements(stores: Stores) -> dict[Path, list[Path]]:
+    """Return the files of each statement, also of one that was never written to its end."""
+    files_of = defaultdict[Path, list[Path]](list)
+    for file in sorted(stores.warehouse.store.list(stores.home.statements, "*/*")):
+        # Those with a point are being written, or printed.
+        if not file.name.startswith(".") and not file.parent.name.startswith("."):
+            files_of[file.with_suffix("")].append(file)
+    return files_of
+
+
+def _file_of(stores: Stores, issue: Issue, end: str) -> Path:
+    name = f"{name_of_files(issue.connection, issue.partner)}-{issue.number:03}"
+    return stores.home.statements / issue.month / f"{name}.{end}"
 
 
 def _shows(issue: Issue, text: str) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -13,7 +13,18 @@ from pipelines.finance.reports.amounts import EXACT
 from pipelines.finance.reports.text import format_amount, format_day, format_month, format_time
 from pipelines.finance.statements.figures import Request, Statement
 
-MOST_LINES: Final = 30  # of the page; the workbook has more
+# Of the page; the workbook has more.
+MOST_LINES: Final = 30
+MOST_REQUESTS: Final = 30
+MOST_CORRECTIONS: Final = 30
+
+
+class Rest(NamedTuple):
+    """What a page has no room for: how many differences of a currency, and their sum."""
+
+    currency: str | None
+    number: int
+    difference: Decimal
 
 
 def render_statement(statement: Statement) -> str:
@@ -21,7 +32,14 @@ def render_statement(statement: Statement) -> str:
     page = _environment().get_template("statement.html")
     return page.render(
         statement=statement,
-        requests=_shortened(statement.requests),
+        requests=_shortened(statement.requests[:MOST_REQUESTS]),
+        other_requests=_rest(
+            (each.currency, each.difference) for each in statement.requests[MOST_REQUESTS:]
+        ),
+        corrections=statement.corrections[:MOST_CORRECTIONS],
+        other_corrections=_rest(
+            (row["currency"], row["difference"]) for row in statement.corrections[MOST_CORRECTIONS:]
+        ),
         currencies={row["currency"] for row in statement.totals},
     )
 
@@ -40,6 +58,16 @@ def _shortened(requests: Sequence[Request]) -> list[tuple[Request, Sequence[Any]
         room -= len(lines)
         shown.append((request, lines, request.left_out + len(request.lines) - len(lines)))
     return shown
+
+
+def _rest(differences: Iterable[tuple[str | None, Decimal | None]]) -> list[Rest]:
+    """Return the number and the sum of differences by currency; without an amount, they count."""
+    rest: dict[str | None, Rest] = {}
+    for currency, difference in differences:
+        before = rest.get(currency, Rest(currency, 0, Decimal(0)))
+        total = EXACT.add(before.difference, difference or Decimal(0))
+        rest[currency] = Rest(currency, before.number + 1, total)
+    return list(rest.values())
 
 
 def format_number(value: Decimal | None) -> str:

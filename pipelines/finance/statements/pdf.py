@@ -5,8 +5,9 @@ import shutil
 import signal
 import subprocess
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Final
+
+from pipelines.core.files import held_folder
 
 BROWSERS: Final = (
     "chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "microsoft-edge",
@@ -34,26 +35,35 @@ def find_browser() -> str:
     raise NoPdf(f"no browser was found ({', '.join(BROWSERS)})")
 
 
-def print_page(browser: str, page: str) -> bytes:
-    """Return a page as PDF, A4. Raises NoPdf."""
-    # A browser that is stopped may still write into its folder.
-    with TemporaryDirectory(prefix="partner-sync-", ignore_cleanup_errors=True) as folder:
-        source = Path(folder) / "page.html"
-        target = Path(folder) / "page.pdf"
-        source.write_text(page, encoding="utf-8")
-        command = [
-            browser, *OPTIONS, f"--user-data-dir={folder}/profile", f"--print-to-pdf={target}",
-        ]  # fmt: skip
-        if os.getuid() == 0:  # it refuses root otherwise
-            command.append("--no-sandbox")
-        code = _run([*command, source.as_uri()], folder)
-        try:
-            content = target.read_bytes()
-        except FileNotFoundError:
-            raise NoPdf(f"{browser} printed nothing, exit code {code}") from None
-    if code or not content.startswith(b"%PDF-") or b"%%EOF" not in content[-END:]:
-        raise NoPdf(f"{browser} printed no whole PDF, exit code {code}")
+def print_page(browser: str, page: str, place: Path) -> bytes:
+    """Return a page as PDF, A4. Raises NoPdf.
+
+    `place` is the folder for temporary files: that of statements, where the next command and
+    `erase` find what was left by a kill.
+    """
+    try:
+        with held_folder(place) as folder:
+            content = _printed(browser, page, folder)
+    except OSError as error:
+        raise NoPdf(f"its temporary files cannot be written: {error.strerror}") from error
+    if not content.startswith(b"%PDF-") or b"%%EOF" not in content[-END:]:
+        raise NoPdf(f"{browser} printed no whole PDF")
     return content
+
+
+def _printed(browser: str, page: str, folder: Path) -> bytes:
+    source = folder / "page.html"
+    target = folder / "page.pdf"
+    source.write_text(page, encoding="utf-8")
+    command = [
+        browser, *OPTIONS, f"--user-data-dir={folder}/profile", f"--print-to-pdf={target}",
+    ]  # fmt: skip
+    if os.getuid() == 0:  # it refuses root otherwise
+        command.append("--no-sandbox")
+    code = _run([*command, source.as_uri()], str(folder))
+    if code or not target.exists():
+        raise NoPdf(f"{browser} printed nothing, exit code {code}")
+    return target.read_bytes()
 
 
 def _run(command: list[str], folder: str) -> int:

@@ -21,7 +21,7 @@ from pipelines.finance.close_refusals import PROOFS, TERMS, end_of
 from pipelines.finance.inputs import read_inputs, standing_closes
 from pipelines.finance.reconcile.close_copy import MANIFEST
 from pipelines.finance.reconcile.roles import SIDES
-from pipelines.finance.reconciled import create_rows, open_reconciled
+from pipelines.finance.reconciled import create_rows, open_books, open_reconciled
 from pipelines.finance.statements import words
 from pipelines.finance.statements.figures import Source, Statement, read_statement
 from pipelines.finance.statements.identifiers import hide_erased, is_erased
@@ -51,6 +51,7 @@ GROUP BY lists.connection, basis.as_of
 UNION ALL
 SELECT '', basis.as_of, false FROM reconciliation.basis AS basis
 """
+LOADED: Final = "SELECT DISTINCT loads.connection FROM meta.loads AS loads"
 NO_LIST: Final = ""  # of a connection of which the version has no list any more
 
 
@@ -64,14 +65,24 @@ class _Opened:
     """Digests of what was erased since a copy was written: books have none of it."""
 
 
-def read_statements(session: Stores, month: date, partner: str = "") -> Iterator[Statement]:
+def never_loaded(session: Stores) -> list[str]:
+    """Return the configured connections of which the published version has no list."""
+    with open_books(session) as (_version, db):
+        loaded = {name for (name,) in db.execute(LOADED).fetchall()}
+    return [name for name in session.settings.connections() if name not in loaded]
+
+
+def read_statements(
+    session: Stores, month: date, partner: str = "", connection: str = ""
+) -> Iterator[Statement]:
     """Yield the statements of a month: of one partner (identifier or name), or of all (empty).
 
-    Records that name no partner are in none. Raises ConfigurationError for an unknown partner or
-    month, and where usage is not compared with billing; PartnerSyncError.
+    `connection`: of this one; of all (empty). Records that name no partner are in none. Raises
+    ConfigurationError for an unknown partner, month or connection, and where usage is not compared
+    with billing; PartnerSyncError.
     """
     text = f"{month:%Y-%m}"
-    options = {"month": text, "partner": partner}
+    options = {"month": text, "partner": partner, "connection": connection}
     erased = read_inputs(session).erased
     with ExitStack() as stack:
         version, db = stack.enter_context(open_reconciled(session, "summary", options))
@@ -86,7 +97,8 @@ def read_statements(session: Stores, month: date, partner: str = "") -> Iterator
         for folder, close in standing_closes(session).items():
             if close.month == month:
                 _replace_signed(opened_of, stack, (folder, close), erased)
-        for key in _chosen(opened_of, names, partner, text):
+        keys = [key for key in opened_of if connection in ("", key[0])]
+        for key in _chosen(keys, names, partner, text):
             opened = opened_of[key]
             name = names.get(key, key[1])
             statement = read_statement(opened.db, key, name, month, opened.source)
@@ -194,7 +206,11 @@ def _chosen(
     if chosen:  # of several connections, where the identifier is in several
         return chosen
     chosen = [key for key in in_order if names.get(key) == partner]
-    who = printable(partner) if partner else "Nobody"
+    if not partner:
+        raise ConfigurationError(
+            f"No partner has usage or bills in {month}. No statement was written."
+        )
+    who = printable(partner)
     if not chosen:
         raise ConfigurationError(
             f"{who} has neither usage nor bills in {month}. No statement was written."

@@ -42,7 +42,9 @@ SELECT
     coalesce(billed.number, billed.bill) AS record, billed._scan_id, billed._page, billed._row,
     billed.issued_at::DATE AS date, billed.quantity, billed.price, billed.amount,
     billed.apart IS NULL OR billed.apart = 'credit note' AS is_compared
-FROM temp.billed AS billed;
+FROM temp.billed AS billed
+UNION ALL BY NAME
+FROM temp.statement_other_months;
 CREATE TEMP TABLE statement_found AS
 SELECT
     breaks.*, rows.side, rows.id, sides.date, rows.amount, sides.price, sides.key,
@@ -73,7 +75,8 @@ HAVING count(DISTINCT sides.partner) > 1;
 CREATE TEMP TABLE statement_rows AS
 SELECT
     found.* EXCLUDE (difference, key, owner),
-    -- Of a row that is in no side, such as a bill of another month, nobody knows whose it is.
+    -- Of a row that is in no side nobody knows whose it is: in copies of earlier releases, that is
+    -- each one of another month.
     if(found.is_known, found.owner IS NOT DISTINCT FROM found.partner, NOT found.may_be_shared)
         AS is_shown
 FROM statement_found AS found
@@ -137,6 +140,19 @@ JOIN statement_requests AS requests USING (break_id, connection)
 WHERE rows.is_shown
 ORDER BY requests.connection, requests.partner;
 """
+# What a copy says of rows of breaks that are of another month: of that it has no other table.
+OTHER_MONTHS: Final = """
+CREATE TEMP VIEW statement_other_months AS
+SELECT DISTINCT
+    rows.side, rows.connection, rows.owner AS partner, rows.key, rows.currency, rows.id,
+    rows.record, rows._scan_id, rows._page, rows._row, rows.date, rows.quantity, rows.price,
+    rows.amount, true AS is_compared
+FROM reconciliation.break_rows AS rows
+WHERE rows.owner IS NOT NULL
+"""
+NO_OTHER_MONTHS: Final = """
+CREATE TEMP VIEW statement_other_months AS SELECT NULL::VARCHAR AS partner WHERE false
+"""
 FEES: Final = """
 CREATE TEMP TABLE statement_fees AS
 SELECT fees.connection, fees.partner, fees.currency, fees.kind, sum(fees.amount) AS amount
@@ -183,6 +199,8 @@ def prepare(db: duckdb.DuckDBPyConnection, month: date) -> list[Key]:
     Raises duckdb.Error.
     """
     bound = {"month": month}
+    is_copy = "owner" in db.sql("FROM reconciliation.break_rows").columns
+    db.execute(OTHER_MONTHS if is_copy else NO_OTHER_MONTHS)
     for statement in db.extract_statements(PREPARE):
         names = {name: bound[name] for name in statement.named_parameters}
         db.execute(statement, names)
