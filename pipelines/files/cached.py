@@ -22,6 +22,7 @@ from pipelines.core.files import (
     private_folder,
     remove,
     replacing,
+    share,
     storing,
     swap_symlink,
     write_durably,
@@ -34,6 +35,8 @@ from pipelines.files.store import MARK, Kept
 KEPT: Final = ("archive", "versions", "books", "closes", "reports", "statements")
 # Of sealed scans, whose records may be erased.
 SEALED: Final = "archive/*/*/*.zst"
+# What the group in setting `readers` may read on each machine, as where it was written.
+SHARED: Final = ("closes", "reports", "statements")
 MODES: Final = {"versions": 0o444, "books": 0o444, "closes": 0o400}
 
 
@@ -45,11 +48,15 @@ class Copies(msgspec.Struct, frozen=True):
 
 
 class CachedStore:
-    """Keeps files of one home in a bucket, with copies in its folder `root`."""
+    """Keeps files of one home in a bucket, with copies in its folder `root`.
 
-    def __init__(self, root: Path, bucket: Bucket) -> None:
+    `readers`: the group that may read some of them; None: nobody but this user.
+    """
+
+    def __init__(self, root: Path, bucket: Bucket, readers: str | None = None) -> None:
         self._root = root
         self._bucket = bucket
+        self._readers = readers
         self._mark = root / MARK
         # As of the last `refresh`, or of the last change of this process.
         self._content: Content | None = None
@@ -245,5 +252,8 @@ class CachedStore:
             private_folder(file.parent)
             with replacing(file, MODES.get(folder, PRIVATE_FILE)) as part:
                 self._bucket.download(name, part)
+            if folder in SHARED:
+                for shared in (file, *file.relative_to(self._root).parents[:-1]):
+                    share(self._root / shared, self._readers)
             return True
         return False

@@ -60,7 +60,7 @@ def open_store(settings: Settings, metadata: Metadata, clock: Clock) -> FileStor
     bucket = open_bucket(settings.files, settings.files_endpoint)
     from pipelines.files.cached import CachedStore  # noqa: PLC0415 - most homes have no bucket
 
-    store = CachedStore(settings.home.root, bucket)
+    store = CachedStore(settings.home.root, bucket, settings.readers)
     _require_own(bucket, metadata, clock)
     store.require_copies()
     store.refresh()

@@ -129,7 +129,8 @@ def _unreadable(folder: Path, error: object) -> ConfigurationError:
     return ConfigurationError(
         f"The copy {folder} cannot be read: {printable(error)}. Nothing was approved.",
         "Set PARTNER_SYNC_HOME to the home. Let the preparer run `partner-sync close prepare`, "
-        "with your group in setting readers.",
+        "with your group in setting readers. If its files are in a bucket, let the user of the "
+        "home run `partner-sync close list` on this machine.",
     )
 
 

@@ -42,7 +42,7 @@ def second(stores: Stores, bucket: Bucket, root: Path) -> Stores:
         file: Path = getattr(stores.home, name)
         if file.exists():
             getattr(home, name).write_bytes(file.read_bytes())
-    store = CachedStore(home.root, bucket)
+    store = CachedStore(home.root, bucket, stores.settings.readers)
     store.require_copies()
     store.refresh()
     metadata = Metadata(stores.metadata.engine, Locks(home.locks))

@@ -248,7 +248,7 @@ def test_a_page_is_bounded_and_counts_the_rest_with_its_sum() -> None:
         row |= {"amount_before": None, "amount_now": Decimal(1), "difference": Decimal(number)}
         corrections.append(row)
     source = Source("books 1-1", datetime(2026, 10, 1, tzinfo=UTC), 1)
-    said = {"requests": requests, "corrections": corrections}
+    said: Any = {"requests": requests, "corrections": corrections}
     text = text_of(render_statement(Statement("a", "p", "P", SEPTEMBER, source, [], **said)))
     assert text.count("The bill differs") == text.count("Usage u") == 30
     rest = {"EUR": sum(range(30, 80)), "JPY": sum(range(80, 100))}
