@@ -14,7 +14,6 @@ from pipelines.core.files import private_folder, share, storing
 from pipelines.core.text import printable
 from pipelines.finance.closing.accrual import read_accrual
 from pipelines.finance.mapping import parse_mapping
-from pipelines.finance.reconcile.views import hide_names
 from pipelines.finance.reconciled import MAPPING, open_books, read_age, require_books
 from pipelines.finance.reports.accrual import Accrual
 from pipelines.finance.reports.details import read_details
@@ -36,18 +35,21 @@ Prepare = Callable[[duckdb.DuckDBPyConnection], None]
 """What is done to open books before they are read."""
 
 
+def _keep_names(_db: duckdb.DuckDBPyConnection) -> None:
+    """Do nothing: books are read as they are."""
+
+
 def read_figures_of_books(
-    session: Stores, *, with_names: bool = True, with_details: bool = False
+    session: Stores, *, prepare: Prepare = _keep_names, with_details: bool = False
 ) -> Figures:
     """Return the figures of the published books, and what they were earlier.
 
     Earlier are the books of the newest version with older data, and those of the last close.
-    Without names, partners are shown by their identifiers. With details, they have the lists that
-    the page shows by clicking. Raises PartnerSyncError.
+    `prepare` is done to each of these books, such as to hide names. With details, they have the
+    lists that the page shows by clicking. Raises PartnerSyncError.
     """
     require_books(session)
     folder = BooksFolder(session.warehouse)
-    prepare = _keep_names if with_names else hide_names
     try:
         with open_books(session) as (version, db):
             prepare(db)
@@ -80,10 +82,6 @@ def _read_accrual(db: duckdb.DuckDBPyConnection, figures: Figures) -> Accrual | 
         accounts = parse_mapping(mapping).accounts
         return Accrual(accounts.side if accounts else None, month, rows)
     return None
-
-
-def _keep_names(_db: duckdb.DuckDBPyConnection) -> None:
-    """Do nothing: books are read as they are."""
 
 
 def current_page(session: Stores) -> Path | None:

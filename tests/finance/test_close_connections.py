@@ -12,7 +12,7 @@ from pipelines.core.errors import ConfigurationError
 from pipelines.finance.close import close_month, list_closes
 from pipelines.finance.close_refusals import prepare_month
 from pipelines.finance.closing.verify import find_problems
-from pipelines.finance.reconcile.close_copy import MANIFEST
+from pipelines.finance.reconcile.close_copy import MANIFEST, PAGE
 from pipelines.finance.signing import Signing
 from tests.reconcile.books import FIRST, partners, used
 from tests.reconcile.months import (
@@ -58,8 +58,13 @@ def test_a_broken_account_does_not_block_the_books_of_others(two: Stores) -> Non
     with pytest.raises(ConfigurationError, match="billing of beta is not proven complete"):
         close_month(two, SEPTEMBER, "ann", "bob")
     assert prepare_month(two, SEPTEMBER, ["acme"])["refusals"] == []
-    assert "2026-09 is closed" in close_month(two, SEPTEMBER, "ann", "bob", ACME)
+    read_lists(two, "beta", usage=[*USAGE, used("large", "899.00")])
+    build_with_books(two)
+    text = close_month(two, SEPTEMBER, "ann", "bob", ACME)
+    assert "2026-09 is closed" in text
+    assert "899" not in text
     folder = copy_of(two)
+    assert "899" not in (folder / PAGE).read_text()
     manifest = json.loads((folder / MANIFEST).read_bytes())
     assert manifest["connections"] == ["acme"]
     assert {name.partition("/")[0] for name in manifest["scans"]} == {"acme"}

@@ -1,16 +1,34 @@
 """The report shows what people said of closes, and which months were reopened."""
 
+from datetime import timedelta
+
 import pytest
 
 from pipelines.finance.books import make_books
 from pipelines.finance.close import reopen_month
 from pipelines.finance.report import read_figures_of_books
 from pipelines.finance.reports.render import render_report
-from tests.reconcile.months import SEPTEMBER, publish_closed
+from pipelines.metadata.tables import Close
+from tests.reconcile.months import SEPTEMBER, publish_closed, restate
 from tests.reports.conftest import text_of
 from tests.versions.homes import Stores, home_of
 
 closed = home_of(publish_closed)
+
+
+def test_a_month_is_signed_off_when_it_is_approved(closed: Stores) -> None:
+    """Not when its copy was prepared: nobody had signed it then."""
+    with closed.metadata.transaction() as session:
+        close = session.query(Close).one()
+        close.approved_at = close.closed_at + timedelta(days=9)
+        prepared = close.closed_at
+    restate(closed, "6.00", "7.00")
+    page = text_of(render_report(read_figures_of_books(closed)))
+    approved = f"{prepared + timedelta(days=9):%d %b %Y}"
+    assert f"Sep 2026 signed off {approved}, 1 record changed since" in page
+    assert f"Since the last sign-off, {approved}:" in page
+    assert page.count(f"{approved} by ann and bob, names as typed") == 2
+    assert f"signed off {prepared:%d %b %Y}" not in page
 
 
 @pytest.mark.long

@@ -87,6 +87,7 @@ class ChangedMonth:
 
     month: date
     closed_at: datetime
+    approval: str
     preparer: str
     reviewer: str
     changed_records: int
@@ -247,6 +248,7 @@ def _changed_month(month: date, rows: Sequence[Row], order: Sequence[str | None]
     return ChangedMonth(
         month=month,
         closed_at=any_row["closed_at"],
+        approval=any_row["approval"],
         preparer=any_row["preparer"],
         reviewer=any_row["reviewer"],
         changed_records=any_row["changed_records"],

@@ -18,7 +18,8 @@ WITH unknown AS (
     GROUP BY ALL
 ), closed AS (
     SELECT
-        closes.month, closes.number, closes.state, closes.closed_at, closes.changed_records,
+        closes.month, closes.number, closes.state,
+        coalesce(closes.approved_at, closes.closed_at) AS closed_at, closes.changed_records,
         string_split(closes.connections, ',') AS connections
     FROM reconciliation.closes AS closes
 ), signed AS (

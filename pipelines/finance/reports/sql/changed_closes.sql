@@ -10,7 +10,8 @@ WITH posted AS (
     GROUP BY corrections.month, corrections.number, corrections.currency
 )
 SELECT
-    closes.month, closes.preparer, closes.reviewer, closes.closed_at, closes.changed_records,
+    closes.month, closes.preparer, closes.reviewer, closes.approval,
+    coalesce(closes.approved_at, closes.closed_at) AS closed_at, closes.changed_records,
     closes.net_difference, posted.currency, posted.used, posted.billed, posted.billed - posted.used AS difference,
     posted.posted_to
 FROM reconciliation.closes AS closes

@@ -1,8 +1,9 @@
 -- The version that was published at the last sign-off, and every month that is signed off.
 SELECT
-    closes.version, closes.closed_at, list(closes.month) OVER (ORDER BY closes.month
+    closes.version, coalesce(closes.approved_at, closes.closed_at) AS closed_at,
+    list(closes.month) OVER (ORDER BY closes.month
         ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) AS months
 FROM reconciliation.closes AS closes
 WHERE closes.state <> 'reopened' AND closes.connections IS NULL
-ORDER BY closes.closed_at DESC, closes.month DESC
+ORDER BY coalesce(closes.approved_at, closes.closed_at) DESC, closes.month DESC
 LIMIT 1

@@ -12,7 +12,8 @@ WITH known AS (
     SELECT (date_trunc('month', as_of.as_of::DATE) - to_months(unnest([0, 1, 2])))::DATE FROM as_of
 )
 SELECT
-    known.month, closes.state, closes.closed_at, closes.changed_records,
+    known.month, closes.state,
+    coalesce(closes.approved_at, closes.closed_at) AS closed_at, closes.changed_records,
     date_diff('month', known.month, as_of.as_of::DATE) AS age,
     CASE WHEN age BETWEEN 0 AND 2 THEN age
          WHEN closes.state IN ('closed', 'outdated') THEN 3 ELSE 4 END AS place
