@@ -8,6 +8,7 @@ import os
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import date
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Final
@@ -41,6 +42,7 @@ from pipelines.finance.reconcile.close_copy import (
     format_of,
     require_intact,
 )
+from pipelines.finance.reconcile.views import hide_names
 from pipelines.finance.reconciled import open_books
 from pipelines.finance.report import read_figures_of_books
 from pipelines.finance.reports.render import render_report
@@ -231,7 +233,8 @@ def _copy(
         close.number += 1
         folder = copy_folder(session, close.month, close.number)
     erased = read_inputs(session).erased
-    page = render_report(read_figures_of_books(session, with_names=False))
+    hide = partial(hide_names, connections=close.connections)
+    page = render_report(read_figures_of_books(session, prepare=hide))
     journal = _journal(session, close, mapping, erased)
     basis = Basis(
         mapping=mapping,

@@ -31,6 +31,19 @@ def test_a_month_is_signed_off_when_it_is_approved(closed: Stores) -> None:
     assert f"signed off {prepared:%d %b %Y}" not in page
 
 
+def test_a_damaged_copy_says_nothing_of_the_sign_off(closed: Stores) -> None:
+    file = closed.home.closes / "2026-09" / "001" / "used.parquet"
+    file.chmod(0o600)
+    file.write_bytes(file.read_bytes()[:-1])
+    restate(closed, "6.00", "7.00")
+    figures = read_figures_of_books(closed, with_details=True)
+    page = text_of(render_report(figures))
+    assert "Sep 2026 sign-off not known" in page
+    assert "Which months are signed off is not known : see" in page
+    assert "not signed off" not in page
+    assert "No month is signed off" not in page
+
+
 @pytest.mark.long
 def test_notes_and_reopenings_are_on_the_page(closed: Stores) -> None:
     page = render_report(read_figures_of_books(closed))

@@ -114,6 +114,7 @@ def test_what_is_said_of_the_sign_off() -> None:
         ({"changed_records": 2, "is_doubtful": True}, SignOff.CHANGED),
         ({"state": "reopened"}, SignOff.REOPENED),
         ({"state": None}, SignOff.NOT_SIGNED_OFF),
+        ({"state": "not known"}, SignOff.NOT_KNOWN),
         ({"state": None, "is_over": False}, SignOff.NOT_SIGNED_OFF),
         ({"state": None, "is_over": False, "place": 0}, SignOff.IN_PROGRESS),
         ({"state": None, "place": 0}, SignOff.NOT_SIGNED_OFF),

@@ -40,11 +40,13 @@ class Answer(StrEnum):
 class SignOff(StrEnum):
     """Whether a month is signed off, and whether it is as it was then.
 
-    `SIGNED_OFF`: no change is known, and nobody can say that there is none.
+    `SIGNED_OFF`: no change is known, and nobody can say that there is none. `NOT_KNOWN`: closed
+    months could not be compared with their copies.
     """
 
     IN_PROGRESS = "in progress"
     NOT_SIGNED_OFF = "not signed off"
+    NOT_KNOWN = "sign-off not known"
     REOPENED = "reopened"
     SIGNED_OFF = "signed off"
     UNCHANGED = "signed off, unchanged since"
@@ -82,10 +84,12 @@ class ChangedMonth:
     """A closed month that is not as it was signed off; amounts are changes since then.
 
     `net_difference` is their text by side and currency. `posted_to` are the months to which its
-    corrections are posted. `sides` has the changes of each currency with one: used and billed.
+    corrections are posted. `connections` are those that it was closed for (None: all). `sides` has
+    the changes of each currency with one: used and billed.
     """
 
     month: date
+    connections: str | None
     closed_at: datetime
     approval: str
     preparer: str
@@ -232,6 +236,8 @@ def _sign_off(cell: Row, *, is_known: bool) -> SignOff:
     is_month_of_the_data = cell["place"] == 0
     if is_month_of_the_data and not cell["is_over"]:
         return SignOff.IN_PROGRESS
+    if cell["state"] == "not known":
+        return SignOff.NOT_KNOWN
     return SignOff.NOT_SIGNED_OFF
 
 
@@ -248,6 +254,7 @@ def _changed_month(month: date, rows: Sequence[Row], order: Sequence[str | None]
     return ChangedMonth(
         month=month,
         closed_at=any_row["closed_at"],
+        connections=any_row["connections"],
         approval=any_row["approval"],
         preparer=any_row["preparer"],
         reviewer=any_row["reviewer"],

@@ -54,7 +54,10 @@ SELECT
     sums.has_balance AND unknown.is_unknown IS NULL AS is_balanced,
     coalesce(date_diff('month', sums.month, as_of.as_of::DATE) > 0, true) AS is_over,
     if(date_diff('month', sums.month, as_of.as_of::DATE) = 0, 0, 1) AS place,
-    signed.state, signed.closed_at, signed.changed_records
+    coalesce(signed.state, (
+        SELECT 'not known' FROM reconciliation.rules AS rules
+        WHERE rules.rule = 'closes' AND NOT rules.evaluated
+    )) AS state, signed.closed_at, signed.changed_records
 FROM sums
 CROSS JOIN as_of
 LEFT JOIN found ON found.connection = sums.connection

@@ -12,7 +12,7 @@ WITH posted AS (
 SELECT
     closes.month, closes.preparer, closes.reviewer, closes.approval,
     coalesce(closes.approved_at, closes.closed_at) AS closed_at, closes.changed_records,
-    closes.net_difference, posted.currency, posted.used, posted.billed, posted.billed - posted.used AS difference,
+    closes.net_difference, closes.connections, posted.currency, posted.used, posted.billed, posted.billed - posted.used AS difference,
     posted.posted_to
 FROM reconciliation.closes AS closes
 LEFT JOIN posted USING (month, number)

@@ -12,7 +12,10 @@ WITH known AS (
     SELECT (date_trunc('month', as_of.as_of::DATE) - to_months(unnest([0, 1, 2])))::DATE FROM as_of
 )
 SELECT
-    known.month, closes.state,
+    known.month, coalesce(closes.state, (
+        SELECT 'not known' FROM reconciliation.rules AS rules
+        WHERE rules.rule = 'closes' AND NOT rules.evaluated
+    )) AS state,
     coalesce(closes.approved_at, closes.closed_at) AS closed_at, closes.changed_records,
     date_diff('month', known.month, as_of.as_of::DATE) AS age,
     CASE WHEN age BETWEEN 0 AND 2 THEN age

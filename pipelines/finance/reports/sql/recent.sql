@@ -4,7 +4,7 @@ SELECT
     currencies.currency, places.place,
     if(places.place < 3, any_value(places.month), NULL) AS month,
     list(DISTINCT places.month ORDER BY places.month DESC) AS months,
-    if(places.place < 4, any_value(places.state), NULL) AS state,
+    any_value(places.state) FILTER (places.place < 4 OR places.state = 'not known') AS state,
     coalesce(min(places.age) > 0, true) AS is_over, any_value(places.closed_at) AS closed_at,
     sum(places.changed_records)::BIGINT AS changed_records,
     sum(months.difference) AS difference, bool_and(months.is_balanced) AS is_balanced,
