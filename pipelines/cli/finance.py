@@ -149,7 +149,7 @@ def prepare(
 ) -> int:
     """Freeze the copy of a month, which another user of the machine then approves."""
     session = open_home()
-    prepared = finance.close_refusals.prepare_month(session, month.date(), connection)
+    prepared = finance.close_refusals.prepare_month(session, month.date(), connection, accept_open)
     show(prepared["lists"], json_value=prepared, if_empty="No list has a record of the month.")
     basis = finance.close_refusals.basis_of(prepared["lists"])
     if basis:

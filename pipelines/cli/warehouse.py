@@ -27,8 +27,12 @@ ERASED_TOO = (
 )
 KEPT_COPIES = (
     "Not erased: copies of closed months that contain the value. A signed copy never changes, or "
-    "nobody could verify it; it has identifiers, and no names of partners. To remove one, delete "
+    "nobody could verify it. It has names only where somebody wrote them. To remove one, delete "
     "its folder in closes/: its month can then be neither verified nor compared."
+)
+KEPT_REMARKS = (
+    "Not erased: notes of closes and reasons of decisions that contain the value. They are in the "
+    "metadata database, in books, in versions and in reports that are written from now on."
 )
 KEPT_OWN = (
     "Not erased: own books that contain the value, or that cannot be searched. They are yours. As "
@@ -107,11 +111,15 @@ def erase(
     session = open_home()
     rows = app.maintenance.erase_records(session, request, _show_result, ask)
     files = counted(len(rows), "file")
-    line(f"Changed or deleted: {files}. No scan file, version, export or report contains it.")
+    line(f"Changed or deleted: {files}. No record contains it any more.")
     copies = app.maintenance.copies_with(session, identifier)
     if copies:
         line(KEPT_COPIES, style="yellow")
         show(copies)
+    remarks = app.maintenance.remarks_with(session, identifier)
+    if remarks:
+        line(KEPT_REMARKS, style="yellow")
+        show(remarks)
     own = finance.own_check.sources_with(session, identifier)
     if own:
         line(KEPT_OWN, style="yellow")

@@ -32,6 +32,15 @@ def name_of(user_id: int) -> str:
         return f"uid {user_id}"
 
 
+def is_known(user_id: int) -> bool:
+    """Return whether the system has a user of this number."""
+    try:
+        pwd.getpwuid(user_id)
+    except (KeyError, UnicodeDecodeError):
+        return False
+    return True
+
+
 def login_id() -> int | None:
     """Return the user who logged in, whoever became another one since; None if none is recorded."""
     try:

@@ -5,7 +5,8 @@ a copy (approve), what a month must fulfil (close_refusals).
 
 Who approved is the owner of a file in the inbox: the kernel says so, no variable of the
 environment. Anybody may put files there, so nothing in them is trusted: the digest must be the one
-in the metadata database, and the owner neither root, nor the home's user, nor the preparer.
+in the metadata database, and the owner a user of the machine who is neither root, nor the home's
+user, nor the preparer.
 """
 
 import errno
@@ -24,7 +25,7 @@ import msgspec
 from pipelines.config.home import Home
 from pipelines.core.errors import LockHeld, PartnerSyncError
 from pipelines.core.files import private_folder, share, storing
-from pipelines.core.person import name_of
+from pipelines.core.person import is_known, name_of
 from pipelines.core.text import printable
 from pipelines.finance.database_approvals import read_approvals
 from pipelines.finance.inputs import copy_folder, read_copies
@@ -38,7 +39,10 @@ from pipelines.versions.stores import Stores
 INBOX_MODE: Final = 0o1733  # anybody adds files; only this user lists them; nobody removes others'
 LARGEST_NOTE: Final = 10_000  # bytes
 NO_FILES: Final = (errno.ELOOP, errno.ENXIO, errno.EACCES)  # a link, a socket, unreadable
-NOBODY: Final = (0, 65534)  # root can write any file; what has no user here is of the second
+NOBODY: Final = (
+    0,
+    65534,
+)  # root can write any file; of the second is what a mount or container cannot say
 FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 logger = logging.getLogger(__name__)
 
@@ -89,6 +93,9 @@ def why_not_by(user: int, others: list[int | None]) -> str:
         return f"{name_of(user)} is nobody in particular: more than one person may write its files"
     if user in others:
         return f"{name_of(user)} prepared it, or owns the home"
+    if not is_known(user):
+        # One person has many such numbers: of their containers, say.
+        return f"{name_of(user)} is no user of this machine"
     return ""
 
 

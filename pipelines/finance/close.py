@@ -17,7 +17,7 @@ from pipelines.finance.approvals import open_inbox, why_not_evident
 from pipelines.finance.freeze import freeze_month, read_states
 from pipelines.finance.inputs import read_copies
 from pipelines.finance.late_postings import why_late
-from pipelines.finance.reconcile.close_copy import require_intact
+from pipelines.finance.reconcile.close_copy import require_intact, why_otherwise
 from pipelines.finance.reconciled import open_reconciled
 from pipelines.finance.signing import Signing
 from pipelines.metadata.tables import Close
@@ -141,6 +141,9 @@ def _problem(session: Stores, folder: Path, close: Close) -> str | None:
         require_intact(folder, close)
     except PartnerSyncError as error:
         return f"{error} {error.remedy}"
+    otherwise = why_otherwise(folder, close)
+    if otherwise:
+        return f"{otherwise} What was signed is in the manifest."
     evidence = why_not_evident(session, close)
     if evidence:
         return f"{evidence} Nobody can prove who approved {close.month:%Y-%m}. {RESTORE}"

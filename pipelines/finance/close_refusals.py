@@ -6,6 +6,7 @@ copied with it. Not here: closing it (freeze).
 
 from collections.abc import Iterable, Iterator
 from datetime import date, datetime, timedelta
+from itertools import chain
 from pathlib import Path
 from typing import Final
 from zoneinfo import ZoneInfo
@@ -13,7 +14,7 @@ from zoneinfo import ZoneInfo
 import duckdb
 
 from pipelines.core.proof import rests_on_one_reading
-from pipelines.core.text import counted
+from pipelines.core.text import counted, is_one_of, printable
 from pipelines.finance.books import why_outdated
 from pipelines.finance.inputs import standing_closes
 from pipelines.finance.mapping import REMEDY, Mapping, mapping_digest, read_mapping
@@ -68,24 +69,40 @@ LEFT JOIN (
     GROUP BY decisions.break_id
 ) AS assigned USING (break_id)
 WHERE breaks.month = $month AND breaks.state <> 'resolved' AND breaks.severity = 'high'
+    AND {is_chosen}
     AND (breaks.owner IS NULL OR coalesce(trim(assigned.reason), '') = '')
+"""
+# Of closed months before: what a correction of them would be is not known.
+UNREAD: Final = """
+SELECT
+    changes.month, count(DISTINCT (changes.side, changes.connection, changes.id)), min(changes.id)
+FROM reconciliation.changed_records AS changes
+WHERE changes.is_unread AND NOT changes.is_otherwise AND changes.month < $month AND {is_chosen}
+GROUP BY changes.month
+ORDER BY changes.month
 """
 Refusals = Iterator[tuple[str, str]]
 """Why a month cannot be closed, and what to do; the first counts."""
 
 
-def prepare_month(session: Stores, month: date, connections: list[str] | None = None) -> Row:
+def prepare_month(
+    session: Stores, month: date, connections: list[str] | None = None, accept_open: str = ""
+) -> Row:
     """Return what keeps a month from being closed (`refusals`), and what its proofs rest on.
 
     `connections` are those for which it is to be closed; None: all. `lists` are those that are
     compared; `one_reading`: their proof holds if no row changed its
     place meanwhile. Raises PartnerSyncError.
     """
+    is_asked = session.settings.approval != "declared" and not accept_open
     with open_reconciled(session, "summary") as (version, db):
         require_unchanged(session.metadata, version)
         refusals = [
             {"message": f"{month:%Y-%m} cannot be closed: {why.rstrip('.')}.", "remedy": remedy}
-            for why, remedy in find_refusals(session, month, connections, version, db)
+            for why, remedy in chain(
+                find_refusals(session, month, connections, version, db),
+                not_assigned(month, connections, db) if is_asked else (),
+            )
         ]
         lists = []
         for proof in fetch_rows(db, PROOFS, {"month": month}):
@@ -142,6 +159,8 @@ def find_refusals(
     if why_outdated(session):
         why = f"the books of version {version.number} lack newer data, decisions, closes or mapping"
         yield why, BUILD
+    else:
+        yield from _unread_before(month, connections, db)
     yield from _not_proven(session, month, connections, db)
 
 
@@ -181,6 +200,27 @@ def _moved(db: duckdb.DuckDBPyConnection, month: date, close: Close, folder: Pat
             )
             remedy = f"Reopen {close.month:%Y-%m}, and close it again with the current mapping."
             yield why, remedy
+
+
+def _unread_before(
+    month: date, connections: list[str] | None, db: duckdb.DuckDBPyConnection
+) -> Refusals:
+    """Yield which closed months before have records that cannot be read any more.
+
+    Their corrections wait. Without them, a copy would have such a record as gone.
+    """
+    query = UNREAD.format(is_chosen=is_one_of("changes.connection", connections))
+    try:
+        found = db.execute(query, {"month": month}).fetchall()
+    except duckdb.CatalogException:  # no month is compared with its copy
+        return
+    for before, records, example in found:
+        why = (
+            f"{counted(records, 'record')} of {before:%Y-%m}, which is closed, cannot be read now, "
+            f"such as {printable(example)}"
+        )
+        remedy = f"Correct the values, see `reconciliation.unreadable`, or reopen {before:%Y-%m}."
+        yield why, remedy
 
 
 def _not_proven(
@@ -237,11 +277,12 @@ def _why_not_complete(proof: Row | None, ends: datetime) -> str:
     return ""
 
 
-def not_assigned(close: Close, db: duckdb.DuckDBPyConnection) -> Refusals:
-    """Yield that severe breaks have no owner or no reason, unless somebody accepts that."""
-    if close.approval == "declared" or close.accept_open:
-        return
-    ((number, example),) = db.execute(NOT_ASSIGNED, {"month": close.month}).fetchall()
+def not_assigned(
+    month: date, connections: list[str] | None, db: duckdb.DuckDBPyConnection
+) -> Refusals:
+    """Yield that severe breaks of a month have no owner or no reason."""
+    query = NOT_ASSIGNED.format(is_chosen=is_one_of("breaks.connection", connections))
+    ((number, example),) = db.execute(query, {"month": month}).fetchall()
     if number:
         why = (
             f"{counted(number, 'open break')} of severity high, such as {example}, "

@@ -19,7 +19,7 @@ import sqlalchemy
 from pipelines.config.values import read_content
 from pipelines.core.errors import ConfigurationError
 from pipelines.core.person import login_id
-from pipelines.core.text import counted
+from pipelines.core.text import counted, is_one_of
 from pipelines.finance.approvals import take_over
 from pipelines.finance.close_refusals import TIME, find_refusals, not_assigned, one_person
 from pipelines.finance.closing.journal import JournalBasis, describe_journal
@@ -32,14 +32,11 @@ from pipelines.finance.inputs import (
     read_inputs,
     standing_closes,
 )
+from pipelines.finance.late_postings import previous_copy
 from pipelines.finance.mapping import mapping_of
 from pipelines.finance.own_copy import read_own_rows
 from pipelines.finance.reconcile.close_copy import (
     JOURNAL,
-    MAPPING,
-    WITH_BALANCES,
-    adopt_copy,
-    format_of,
     require_intact,
 )
 from pipelines.finance.reconcile.views import hide_names
@@ -63,12 +60,13 @@ SELECT
     breaks.currency, count(*) AS breaks, sum(breaks.difference) AS difference,
     starts_with(breaks.rule, 'own_') AS is_own
 FROM reconciliation.breaks AS breaks
-WHERE breaks.month = $month AND breaks.state <> 'resolved'
+WHERE breaks.month = $month AND breaks.state <> 'resolved' AND {is_chosen}
 GROUP BY breaks.currency, is_own
 ORDER BY is_own, breaks.currency
 """
 IN_QUARANTINE: Final = """
-SELECT count(*) FROM quarantine.records AS records WHERE records.stream IN ('usage', 'billing')
+SELECT count(*) FROM quarantine.records AS records
+WHERE records.stream IN ('usage', 'billing') AND {is_chosen}
 """
 DONE: Final = {
     "declared": "closed",
@@ -99,12 +97,12 @@ def freeze_month(session: Stores, month: date, signing: Signing) -> str:
             if sentence:
                 return sentence
             _require_allowed(session, close, version, db)
-            still_open = _still_open(db, month)
+            still_open = _still_open(db, close)
             terms = mapping_of(mapping, session.home.mapping_file)
             own = read_own_rows(session, db, close, terms)
             folder = _copy(session, close, db, mapping, own)
-        # The copy is whole before its close is recorded. After a kill in between, the same command
-        # finds the copy.
+        # The copy is whole before its close is recorded. After a kill in between, the folder stays;
+        # the next close has its own number, and its own copy of what is published then.
         _record(session, close)
     return (
         f"{month:%Y-%m} is {DONE[signing.approval]} as published in version {version.number}. "
@@ -139,10 +137,11 @@ def _require_allowed(
     session: Stores, close: Close, version: Version, db: duckdb.DuckDBPyConnection
 ) -> None:
     """Raise ConfigurationError for the first reason why a month cannot be closed."""
+    is_asked = close.approval != "declared" and not close.accept_open
     refusals = chain(
         one_person(close),
         find_refusals(session, close.month, close.connections, version, db),
-        not_assigned(close, db),
+        not_assigned(close.month, close.connections, db) if is_asked else (),
     )
     for why, remedy in refusals:
         text = f"{close.month:%Y-%m} cannot be closed: {why.rstrip('.')}."
@@ -176,17 +175,19 @@ def _next_number(session: Stores, month: date) -> int:
     return max(numbers, default=0) + 1
 
 
-def _still_open(db: duckdb.DuckDBPyConnection, month: date) -> str:
-    """Return which breaks of a month are open, and how many records are in quarantine."""
+def _still_open(db: duckdb.DuckDBPyConnection, close: Close) -> str:
+    """Return which breaks of a close are open, and how many records are in quarantine."""
     breaks = []
-    for row in fetch_rows(db, OPEN_BREAKS, {"month": month}):
+    query = OPEN_BREAKS.format(is_chosen=is_one_of("breaks.connection", close.connections))
+    for row in fetch_rows(db, query, {"month": close.month}):
         currency = row["currency"]
         amount = format_amount(row["difference"], currency, signed=True)
         beside = " with own books" if row["is_own"] else ""
         number = counted(row["breaks"], "break")
         breaks.append(f"{number}{beside} of {currency or 'no currency'} {amount}")
     text = f"Still open: {', '.join(breaks)}." if breaks else "No break of it is open."
-    ((in_quarantine,),) = db.execute(IN_QUARANTINE).fetchall()
+    query = IN_QUARANTINE.format(is_chosen=is_one_of("records.connection", close.connections))
+    ((in_quarantine,),) = db.execute(query).fetchall()
     if in_quarantine:
         text += f" Records in quarantine, which amounts may lack: {in_quarantine:,}."
     return text
@@ -222,14 +223,14 @@ def _copy(
     mapping: bytes,
     own: OwnRows | None,
 ) -> Path:
-    """Write the copy of a month, or take the one that a killed command wrote; return its folder.
+    """Write the copy of a month; return its folder.
 
-    A folder of a close that is not known is kept: the metadata database may be older than it.
+    A folder of a close that is not known is kept: the metadata database may be older than it. It is
+    not taken for this close: since a killed command wrote it, decisions may have been made, and
+    corrections posted.
     """
     folder = copy_folder(session, close.month, close.number)
     while folder.exists():
-        if _is_of(folder, mapping) and adopt_copy(folder, close):
-            return folder
         close.number += 1
         folder = copy_folder(session, close.month, close.number)
     erased = read_inputs(session).erased
@@ -238,7 +239,7 @@ def _copy(
     journal = _journal(session, close, mapping, erased)
     basis = Basis(
         mapping=mapping,
-        previous=_previous(session, close),
+        previous=previous_copy(session, close),
         erased=erased,
         page=page,
         journal=journal,
@@ -249,21 +250,6 @@ def _copy(
     )
     close.manifest_sha256 = write_copy(db, close, folder, basis, session.warehouse.store)
     return folder
-
-
-def _previous(session: Stores, close: Close) -> Path | None:
-    """Return the copy of the last month before that is closed, if it has closing balances.
-
-    It is closed for the same connections: balances of others are not those of this month.
-    """
-    last = None
-    for folder, before in standing_closes(session).items():  # in the order of months
-        is_alike = before.chosen_connections == close.chosen_connections
-        if before.month < close.month and is_alike:
-            last = folder
-    if last is None or format_of(last) < WITH_BALANCES:
-        return None
-    return last
 
 
 def _journal(
@@ -279,11 +265,3 @@ def _journal(
             require_intact(folder, before)
             earlier = folder / JOURNAL
     return JournalBasis(terms.accounts, earlier, erased)
-
-
-def _is_of(folder: Path, mapping: bytes) -> bool:
-    """Return whether a copy was written with this mapping; another one reads other figures."""
-    try:
-        return (folder / MAPPING).read_bytes() == mapping
-    except OSError:
-        return False

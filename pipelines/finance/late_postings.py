@@ -1,9 +1,10 @@
-"""Corrections that were posted to a month after its copy was prepared.
+"""What came after the copy of a month was prepared: corrections, and other closes before it.
 
 A correction is posted to the first open month, and a prepared month is open. If the month were
 closed with a copy that lacks it, the correction would be in no journal: the next month has others.
 """
 
+import json
 from collections import Counter
 from decimal import Decimal
 from pathlib import Path
@@ -13,6 +14,8 @@ import duckdb
 from sqlalchemy import select
 
 from pipelines.core.text import counted, quote_text
+from pipelines.finance.inputs import standing_closes
+from pipelines.finance.reconcile.close_copy import MANIFEST, WITH_BALANCES, digest_of, format_of
 from pipelines.metadata.tables import Close, CorrectionRow
 from pipelines.versions.stores import Stores
 from pipelines.warehouse.duckdb_file import SETTINGS
@@ -25,11 +28,38 @@ FROM read_parquet({file}) AS posted
 """
 
 
+def previous_copy(stores: Stores, close: Close) -> Path | None:
+    """Return the copy of the last month before that is closed, if it has closing balances.
+
+    It is closed for the same connections: balances of others are not those of this month.
+    """
+    last = None
+    for folder, before in standing_closes(stores).items():  # in the order of months
+        is_alike = before.chosen_connections == close.chosen_connections
+        if before.month < close.month and is_alike:
+            last = folder
+    if last is None or format_of(last) < WITH_BALANCES:
+        return None
+    return last
+
+
 def why_late(stores: Stores, close: Close, folder: Path) -> str:
     """Return that the copy of a close has other corrections than were posted to its month.
 
-    Empty if it has the same. Raises duckdb.Error.
+    Or that its opening balances are not those of the month before. Empty if it has the same. Raises
+    duckdb.Error.
     """
+    try:
+        before = previous_copy(stores, close)
+    except (OSError, ValueError):
+        return "the copy of the month before cannot be read"
+    signed_before = digest_of(before / MANIFEST) if before else None
+    stated = json.loads((folder / MANIFEST).read_bytes())["previous"] or {}
+    if stated.get("manifest_sha256") != signed_before:
+        return (
+            "since its copy was prepared, a month before was closed or reopened, so its opening "
+            "balances are others. Run `partner-sync close prepare` again"
+        )
     posted = _posted(stores, close)
     query = IN_COPY.format(file=quote_text(str(folder / "corrections.parquet")))
     with duckdb.connect(config=SETTINGS) as db:

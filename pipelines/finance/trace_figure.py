@@ -73,18 +73,23 @@ class RawAmounts:
 
     def _of_bill(self, record: Record, line: str) -> Decimal | None:
         """Return the amount of a line, of what the lines do not add up to, or of the bill."""
+        sent = self._at(record, "billing.line_amount") or ()
+        is_line = line not in {"", "rest"}
+        asked = slice(None)
+        if is_line:  # what else the bill has may be unreadable
+            asked = slice(int(line), int(line) + 1)
+        lines = [_number(each) for each in sent[asked]]
+        is_credit = self._is_credit(record)
+        if is_credit and sum(filter(None, map(_readable, sent))) >= 0:
+            lines = [None if amount is None else -amount for amount in lines]
+        if is_line:
+            return lines[0] if lines else None
         total = _number(self._at(record, "billing.amount"))
-        lines = [_number(sent) for sent in self._at(record, "billing.line_amount") or ()]
-        if self._is_credit(record):
+        if is_credit:
             total = _negative(total)
-            if sum(filter(None, lines)) >= 0:
-                lines = [None if amount is None else -amount for amount in lines]
         if line == "rest" and lines:
             return (total or Decimal(0)) - sum(filter(None, lines))
-        if line in {"", "rest"}:
-            return total
-        place = int(line)
-        return lines[place] if place < len(lines) else None
+        return total
 
     def _is_credit(self, record: Record) -> bool:
         kinds = {lower_trimmed(kind) for kind in self.mapping.billing.credit_kinds}
@@ -246,6 +251,14 @@ def _negative(amount: Decimal | None) -> Decimal | None:
     if amount is None:
         return None
     return -abs(amount)
+
+
+def _readable(value: Any) -> Decimal | None:
+    """Return an amount; None for what is none."""
+    try:
+        return _number(value)
+    except UnusableRecord:
+        return None
 
 
 def _number(value: Any) -> Decimal | None:

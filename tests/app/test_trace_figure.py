@@ -17,6 +17,7 @@ from pipelines.finance.closing.write import Basis, write_copy
 from pipelines.finance.mapping import BillingRoles, Mapping
 from pipelines.finance.reconciled import create_rows, open_books
 from pipelines.finance.trace_figure import RawAmounts, trace_break, trace_month
+from pipelines.load.records import UnusableRecord
 from pipelines.metadata.tables import Close
 from pipelines.versions.prune import prune
 from tests.app.conftest import ESCAPED, EVIL, MANY_DIGITS, USAGE
@@ -137,6 +138,10 @@ def test_a_credit_note_is_read_as_it_is_billed() -> None:
         *(Decimal("-2.50"), Decimal("0.50"), None, None),
         *(Decimal("0.00"), Decimal("-2.00")),
     ]
+    odd = {**record, "amount": "abc", "lines": [{"n": "250"}, {"n": "abc"}]}
+    assert amounts.read(rows[0], odd) == Decimal("-2.50")
+    with pytest.raises(UnusableRecord, match="has no amount but `abc`"):
+        amounts.read(rows[1], odd)
 
 
 def replace_file(stores: Stores) -> None:

@@ -198,7 +198,7 @@ def test_erase_shows_what_it_touches_and_wants_a_yes(synced: Cli) -> None:
     query = f"SELECT count(*) FROM history.partners WHERE _key = '{partner}'"
     assert rows(synced.home, query) == [(1,)]
     done = synced("erase", name, "--reason", "law", "--yes", "--force")
-    assert "No scan file, version, export or report contains it." in done.stdout
+    assert "No record contains it any more." in done.stdout
     assert rows(synced.home, query) == [(0,)]
     assert "Erased: 1 record in 2 files, by " in synced("status").stdout
     refused = synced("erase", name, "--reason", "law", "--yes", code=2)

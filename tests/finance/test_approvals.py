@@ -25,7 +25,13 @@ from pipelines.finance import approvals
 from pipelines.finance.approvals import Note, Refused, take_over
 from pipelines.finance.approve import approve_copy
 from pipelines.finance.books import make_books
-from pipelines.finance.close import close_alone, close_month, list_closes, prepare_close
+from pipelines.finance.close import (
+    close_alone,
+    close_month,
+    list_closes,
+    prepare_close,
+    reopen_month,
+)
 from pipelines.finance.reconcile.close_copy import MANIFEST, digest_of
 from pipelines.finance.signing import Signing
 from pipelines.metadata.tables import Close
@@ -45,7 +51,7 @@ from tests.reconcile.months import (
 from tests.versions.homes import Stores, goes_on_from, home_of
 
 ACCEPT = "known since August"
-OTHER = 4_000_000_000  # an owner that no system has
+OTHER = 1 if os.getuid() != 1 else 2  # a user that every system has
 books = home_of(publish_months)
 
 
@@ -77,12 +83,18 @@ def test_a_prepared_month_is_not_closed(prepared: Stores) -> None:
     assert manifest["preparer_uid"] == os.getuid()
     prepare_close(prepared, SEPTEMBER, Signing("again", ACCEPT))
     assert states(prepared) == ["withdrawn", "prepared"]
+    with prepared.metadata.transaction() as session:
+        session.query(Close).filter_by(number=2).one().note = "agreed with the board"
+    problems = [row["problem"] for row in list_closes(prepared)]
+    assert problems[0] is None
+    assert "says otherwise than the metadata database: note." in problems[1]
 
 
 @pytest.mark.parametrize(
     ("owner", "refusal"),
     [
         (0, "root is nobody in particular"),
+        (4_000_000_000, "uid 4000000000 is no user of this machine"),
         (os.getuid(), "root is nobody|prepared it, or owns the home"),
         (OTHER, ""),
     ],
@@ -94,9 +106,9 @@ def test_the_owner_of_a_file_decides(prepared: Stores, owner: int, refusal: str)
             approvals._close(prepared, note)
         assert states(prepared) == ["prepared"]
         return
-    assert "approved by uid 4000000000, is closed" in approvals._close(prepared, note)
+    assert f"approved by {name_of(OTHER)}, is closed" in approvals._close(prepared, note)
     (row,) = list_closes(prepared)
-    assert (row["reviewer"], bool(row["approved_at"])) == (f"uid {OTHER}", True)
+    assert (row["reviewer"], bool(row["approved_at"])) == (name_of(OTHER), True)
     # As after a kill before the file is moved.
     assert "is closed" in approvals._close(prepared, note)
 
@@ -234,6 +246,13 @@ def test_a_correction_that_comes_before_the_approval_is_in_a_journal(october: St
     assert "usage u of 2026-09" in journal
 
 
+def test_a_copy_goes_on_from_the_month_before_as_it_is_closed(october: Stores) -> None:
+    reopen_month(october, SEPTEMBER, "cid", "a bill was wrong")
+    with pytest.raises(Refused, match="so its opening balances are others"):
+        approvals._close(october, october_note(october, 1))
+    assert "opening balances are others" in list_closes(october)[-1]["problem"]
+
+
 def test_evidence_of_an_approval_is_looked_at_again(prepared: Stores) -> None:
     note = {"month": "2026-09", "number": 1, "manifest_sha256": sha256_of(prepared)}
     approvals._close(prepared, Note(OTHER, "2026-09", 1, sha256_of(prepared)))
@@ -241,7 +260,10 @@ def test_evidence_of_an_approval_is_looked_at_again(prepared: Stores) -> None:
         (lambda _file: None, "cannot be read: No such file"),
         (lambda file: file.write_text("{}"), "was changed: it is no approval"),
         (lambda file: write_note(file, {**note, "number": 2}), "is of another copy"),
-        (lambda file: write_note(file, note), f"is owned by {name_of(os.getuid())}, not by uid"),
+        (
+            lambda file: write_note(file, note),
+            f"is owned by {name_of(os.getuid())}, not by {name_of(OTHER)}",
+        ),
     ):
         prepared.home.approvals.mkdir(exist_ok=True)
         file = prepared.home.approvals / "2026-09-001.json"

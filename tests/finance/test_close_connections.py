@@ -9,12 +9,13 @@ import pytest
 
 from pipelines.app.nightly import build_with_books
 from pipelines.core.errors import ConfigurationError
+from pipelines.finance.books import make_books
 from pipelines.finance.close import close_month, list_closes
 from pipelines.finance.close_refusals import prepare_month
 from pipelines.finance.closing.verify import find_problems
 from pipelines.finance.reconcile.close_copy import MANIFEST, PAGE
 from pipelines.finance.signing import Signing
-from tests.reconcile.books import FIRST, partners, used
+from tests.reconcile.books import FIRST, decide, partners, used
 from tests.reconcile.months import (
     ACCOUNTS,
     BILLS,
@@ -50,6 +51,12 @@ def publish_broken(stores: Stores) -> None:
 two = home_of(publish_broken)
 
 
+OPEN = """
+SELECT 1 FROM reconciliation.breaks
+WHERE connection = 'acme' AND month = '2026-09-01' AND state <> 'resolved' AND currency = 'EUR'
+"""
+
+
 def copy_of(stores: Stores, month: str = "2026-09") -> Path:
     return stores.home.closes / month / "001"
 
@@ -58,7 +65,21 @@ def test_a_broken_account_does_not_block_the_books_of_others(two: Stores) -> Non
     with pytest.raises(ConfigurationError, match="billing of beta is not proven complete"):
         close_month(two, SEPTEMBER, "ann", "bob")
     assert prepare_month(two, SEPTEMBER, ["acme"])["refusals"] == []
-    assert "2026-09 is closed" in close_month(two, SEPTEMBER, "ann", "bob", ACME)
+    asked = two.changed(approval="one")
+    (refusal,) = prepare_month(asked, SEPTEMBER, ["acme"])["refusals"]
+    severe = (
+        "SELECT break_id FROM reconciliation.breaks WHERE connection = 'acme' AND severity = 'high'"
+        " AND month = '2026-09-01'"
+    )
+    for (name,) in two.rows(severe):
+        decide(two, "break_assign", name, owner="bob")
+    make_books(two)
+    # Those of beta have no owner.
+    assert prepare_month(asked, SEPTEMBER, ["acme"])["refusals"] == []
+    assert "has no owner" in refusal["message"] or "have no owner" in refusal["message"]
+    text = close_month(two, SEPTEMBER, "ann", "bob", ACME)
+    assert "2026-09 is closed" in text
+    assert f"Still open: {len(two.rows(OPEN))} break" in text
     folder = copy_of(two)
     manifest = json.loads((folder / MANIFEST).read_bytes())
     assert manifest["connections"] == ["acme"]

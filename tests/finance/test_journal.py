@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from pipelines.core.errors import ConfigurationError
 from pipelines.finance.close import close_month, reopen_month
 from pipelines.finance.closing.accrual import read_accrual
-from pipelines.finance.closing.journal import JournalBasis, write_journal
+from pipelines.finance.closing.journal import JournalBasis, describe_journal, write_journal
 from pipelines.finance.currencies import minor_unit
 from pipelines.finance.mapping import Accounts, mapping_of, parse_mapping
 from pipelines.finance.report import judge, read_figures_of_books
@@ -232,7 +232,7 @@ class Found:
     rule: str
     partner: str | None
     currency: str | None
-    month: date
+    month: date | None
     used: Decimal
     difference: Decimal
     state: str
@@ -240,6 +240,8 @@ class Found:
 
     def unbilled(self) -> Decimal | None:
         """Return what is accrued of the break; None if nothing is."""
+        if self.month is None:
+            return None
         is_open = self.state != "resolved" and self.month <= SEPTEMBER
         is_certain = self.uncertain is None and self.currency is not None
         is_unbilled = self.rule in {"not_billed", "different"} and (
@@ -257,7 +259,7 @@ BREAKS = st.builds(
     rule=st.sampled_from(["not_billed", "different", "not_used", "billed_twice"]),
     partner=st.sampled_from(["p", "q", None]),
     currency=st.sampled_from(["EUR", "JPY", "KWD", "UYW", None]),
-    month=st.sampled_from([date(2026, 8, 1), SEPTEMBER, date(2026, 10, 1)]),
+    month=st.sampled_from([date(2026, 8, 1), SEPTEMBER, date(2026, 10, 1), None]),
     used=AMOUNTS,
     difference=AMOUNTS,
     state=st.sampled_from(["open", "assigned", "resolved"]),
@@ -269,7 +271,11 @@ CORRECTIONS = st.tuples(
 
 
 def written(
-    folder: Path, breaks: list[Found], corrections: list[tuple[str, str, Decimal]]
+    folder: Path,
+    breaks: list[Found],
+    corrections: list[tuple[str, str, Decimal]],
+    break_of_c0: str = "",
+    posted_to: date = SEPTEMBER,
 ) -> tuple[Path, list[Row]]:
     """Write the journal of books that have these breaks and corrections; return what it accrues."""
     with duckdb.connect() as db:
@@ -279,7 +285,11 @@ def written(
             "used_amount DECIMAL(38, 5), difference DECIMAL(38, 5), uncertain VARCHAR, "
             "doubt VARCHAR, cause VARCHAR, state VARCHAR); CREATE TABLE reconciliation.corrections "
             "(month DATE, number INTEGER, side VARCHAR, connection VARCHAR, id VARCHAR, "
-            "partner VARCHAR, currency VARCHAR, difference DECIMAL(38, 5), posted_to DATE)"
+            "partner VARCHAR, currency VARCHAR, difference DECIMAL(38, 5), posted_to DATE); "
+            "CREATE TABLE reconciliation.break_rows (side VARCHAR, connection VARCHAR, "
+            "id VARCHAR, partner VARCHAR, currency VARCHAR, break_id VARCHAR); "
+            "INSERT INTO reconciliation.break_rows "
+            f"VALUES ('usage', 'acme', 'c0', 'p', 'EUR', '{break_of_c0}')"
         )
         for number, each in enumerate(breaks):
             db.execute(
@@ -294,13 +304,44 @@ def written(
             db.execute(
                 "INSERT INTO reconciliation.corrections VALUES "
                 "($1, 1, $2, 'acme', $3, 'p', $4, $5, $6)",
-                [date(2026, 8, 1), side, f"c{number}", currency, difference, SEPTEMBER],
+                [date(2026, 8, 1), side, f"c{number}", currency, difference, posted_to],
             )
         accounts = parse_mapping(ACCOUNTS).accounts
         assert isinstance(accounts, Accounts)
         accrual = read_accrual(db, SEPTEMBER)
         write_journal(db, folder, (SEPTEMBER, 1), JournalBasis(accounts, None, []))
     return folder / "journal.csv", accrual
+
+
+def test_what_has_no_entry_is_listed(tmp_path: Path) -> None:
+    one = Decimal(1)
+    breaks = [
+        Found("not_billed", "p", "EUR", None, one, -one, "open", None),
+        Found(
+            "not_billed", "p", "KWD", SEPTEMBER, Decimal("0.0004"), Decimal("-0.0004"), "open", None
+        ),
+        Found("not_billed", "p", "JPY", SEPTEMBER, Decimal("12.5"), Decimal("-12.5"), "open", None),
+        Found("different", "p", "EUR", SEPTEMBER, one, one, "open", None),
+    ]
+    file, _accrual = written(tmp_path, breaks, [("usage", "EUR", -one)], "b3")
+    listed = f"SELECT source, left_out FROM '{tmp_path}/entries.parquet' WHERE left_out IS NOT NULL"
+    assert sorted(duckdb.sql(listed).fetchall()) == [
+        ("b0", "it has no month"),
+        ("b1", "it is less than half of the smallest unit"),
+        ("b3", "the usage is billed in full"),
+        ("usage c0 of 2026-08", "the usage is billed in full"),
+    ]
+    with file.open(newline="") as source:
+        assert {line["currency"] for line in csv.DictReader(source)} == {"JPY"}
+    assert "Accrued: JPY 13." in describe_journal(tmp_path)
+
+
+def test_what_is_posted_to_a_later_month_is_accrued_there(tmp_path: Path) -> None:
+    used_now = Decimal(6)
+    found = Found("not_billed", "p", "EUR", date(2026, 8, 1), used_now, -used_now, "open", None)
+    two = [("usage", "EUR", Decimal(2)), ("billing", "EUR", Decimal(1))]
+    written(tmp_path, [found], two, posted_to=date(2026, 10, 1))
+    assert "Accrued: EUR 4.00." in describe_journal(tmp_path)
 
 
 Key = tuple[str, str, str]

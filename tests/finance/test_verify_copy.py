@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -150,7 +151,7 @@ def test_an_intact_copy_is_verified_without_partner_sync(two: Stores, october: P
     for options in ((), ("--manifest", signed)):
         code, text = run(october, *options)
         assert (code, len(text.splitlines()), text[:7]) == (0, 1, "intact:")
-    assert (october / "verify.py").read_text().count("\n") <= 120
+    assert (october / "verify.py").read_text().count("\n") <= 126
     before = json.loads((october / MANIFEST).read_bytes())["previous"]
     september = list_closes(two)[0]
     assert before == {
@@ -234,6 +235,17 @@ def test_an_entry_that_is_forged_with_its_lines_is_found(october: Path) -> None:
         code, text = run(copy)
         assert (code, f"{problem} of" in text) == (1, True), text
         shutil.rmtree(copy)
+
+
+def test_nothing_is_imported_from_the_folder_of_the_copy(october: Path) -> None:
+    modules = {
+        *re.findall(r"^(?:import|from) (\w+)", (october / "verify.py").read_text(), re.MULTILINE)
+    }
+    assert {"duckdb", "json", "hashlib"} < modules
+    for name in modules - {"sys"}:
+        (october / f"{name}.py").write_text("print('intact'); raise SystemExit")
+    code, text = run(october)
+    assert (code, text.count("was added")) == (1, len(modules) - 1), text
 
 
 def test_a_forged_sum_with_its_rows_is_found_by_the_signed_manifest(october: Path) -> None:

@@ -15,7 +15,7 @@ from xlsxwriter import Workbook
 from pipelines.finance.close import list_closes
 from pipelines.finance.closing import working_paper, write
 from pipelines.finance.closing.cells import Sheet, Styles
-from pipelines.finance.closing.holding import copies_with
+from pipelines.finance.closing.holding import copies_with, remarks_with
 from pipelines.finance.closing.sheets import Paper, Table
 from pipelines.finance.reconcile.close_copy import MANIFEST
 from tests.cli.conftest import Cli
@@ -124,6 +124,7 @@ def test_copies_that_contain_an_erased_value_are_named(two: Stores) -> None:
     # Everything that has rows or figures of the partner; nothing has its name.
     assert {"used.parquet", "summary.parquet", "report.html", "2026-09.xlsx"} <= {*files}
     assert copies_with(two, "first Ltd") == []
+    assert {row["text"] for row in remarks_with(two, "as agreed")} == {"note"}
     printed = Cli(two.home)("erase", "late", "--reason", "asked", "--yes", "--force").stdout
     assert "2026-10/001" in printed
     assert "A signed copy never changes" in " ".join(printed.split())

@@ -3,16 +3,18 @@
 import errno
 import os
 
+import duckdb
 import pytest
 from sqlalchemy import delete
 
 from pipelines.core.errors import StorageFailed
+from pipelines.finance.books import make_books
 from pipelines.finance.close import close_month, list_closes
 from pipelines.metadata.tables import Close
 from tests.cli.conftest import Cli
-from tests.reconcile.books import publish
+from tests.reconcile.books import decide, publish
 from tests.reconcile.months import BILLS, TERMS, signing
-from tests.versions.homes import DAY, Stores
+from tests.versions.homes import Stores
 
 
 @pytest.mark.long
@@ -35,23 +37,19 @@ def test_a_copy_that_cannot_be_written_leaves_nothing(
     assert [each.name for each in folder.iterdir()] == ["001"]
 
 
-def forget(stores: Stores) -> None:
-    """Delete what is known of closes, as a kill between copy and row leaves it."""
-    with stores.metadata.transaction() as rows:
+def test_a_close_after_a_killed_one_copies_what_is_published_then(books: Stores) -> None:
+    close_month(books, *signing())
+    with books.metadata.transaction() as rows:  # as a kill between copy and row leaves it
         rows.execute(delete(Close))
-
-
-def test_a_copy_that_a_killed_close_wrote_is_taken_by_the_same_close_only(books: Stores) -> None:
-    close_month(books, *signing())
-    (first,) = list_closes(books)
-    forget(books)
-    books.clock.now += DAY
-    close_month(books, *signing(reviewer="zoe"))
-    assert [(row["number"], row["reviewer"]) for row in list_closes(books)] == [(2, "zoe")]
-    forget(books)
-    close_month(books, *signing())
-    assert list_closes(books) == [first]
-    assert len(list((books.home.closes / "2026-09").iterdir())) == 2
+    for (name,) in books.rows("SELECT break_id FROM reconciliation.breaks"):
+        decide(books, "break_resolve", name)
+    make_books(books)
+    assert "No break of it is open" in close_month(books, *signing())
+    (row,) = list_closes(books)
+    assert row["number"] == 2
+    copy = books.home.closes / "2026-09" / "002"
+    states = duckdb.sql(f"SELECT DISTINCT state FROM '{copy}/breaks.parquet'").fetchall()
+    assert states == [("resolved",)]
 
 
 @pytest.mark.long

@@ -1,6 +1,7 @@
 """Corrections of closed months: each is posted once, whatever is rolled back, rebuilt or erased."""
 
 from collections.abc import Callable
+from typing import Any
 
 import duckdb
 import pytest
@@ -180,3 +181,25 @@ def test_a_record_that_comes_after_the_close_is_posted_and_taken_back(closed: St
         assert closed.rows(sql) == [net]
     posted = [(None, "2.00", "2.00", "10"), ("2.00", "3.00", "1.00", "10")]
     assert [row[3:] for row in closed.rows(POSTED)] == [*posted, ("3.00", None, "-3.00", "10")]
+
+
+def test_what_cannot_be_read_now_is_no_correction_until_it_can_be(closed: Stores) -> None:
+    sql = "SELECT state, changed_records, unread_records, net_difference FROM reconciliation.closes"
+    restate(closed, "8.00", "7.00")
+    odd_bill: Any = {**BILLS[0], "total": "?", "lines": [{**BILLS[0]["lines"][0], "amount": "?"}]}
+    for records, bills in (
+        ([{**USAGE[0], "amount": "n/a"}, *USAGE[1:]], BILLS),
+        ([{**USAGE[0], "day": "30/09/2026", "amount": "9.00"}, *USAGE[1:]], BILLS),
+        ([{**USAGE[0], "amount": "8.00"}, *USAGE[1:]], [odd_bill]),
+    ):
+        publish(closed, mapping=TERMS, usage=records, billing=bills)
+        assert [row[5] for row in closed.rows(POSTED)] == ["3.00"]
+        ((state, changed, unread, net),) = closed.rows(sql)
+        assert (state, changed - unread) == ("outdated", int(records[0]["amount"] == "8.00"))
+        assert net == (None if changed == unread else "usage EUR +3.00")
+        with pytest.raises(
+            ConfigurationError, match="1 record of 2026-09, which is closed, cannot"
+        ):
+            close_month(closed, *signing(OCTOBER))
+    restate(closed, "9.00", "7.00", billing=BILLS)
+    assert [row[5] for row in closed.rows(POSTED)] == ["3.00", "1.00"]

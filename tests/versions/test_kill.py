@@ -124,8 +124,9 @@ def close_again(killed: Stores) -> None:
     close_september(killed)
     build_with_books(killed)
     (row,) = list_closes(killed)
-    assert (row["state"], row["problem"], row["number"]) == ("closed", None, 1)
-    assert [each.name for each in killed.home.closes.glob("*/*")] == ["001"]
+    assert (row["state"], row["problem"]) == ("closed", None)
+    # One that was killed before its row leaves its copy.
+    assert row["number"] == len([*killed.home.closes.glob("*/*")]) <= 2
 
 
 def prepare_september(stores: Stores) -> None:
@@ -138,8 +139,9 @@ def approve_again(killed: Stores) -> None:
     if not list_closes(killed):
         prepare_september(killed)
     (row,) = list_closes(killed)
-    assert (row["state"], row["problem"], row["number"]) == ("prepared", None, 1)
-    note = approvals.Note(4_000_000_000, "2026-09", 1, row["manifest_sha256"])
+    assert (row["state"], row["problem"]) == ("prepared", None)
+    other = 1 if os.getuid() != 1 else 2
+    note = approvals.Note(other, "2026-09", row["number"], row["manifest_sha256"])
     for _ in range(2):  # as after a kill before the file of the approval is moved
         approvals._close(killed, note)
     build_with_books(killed)

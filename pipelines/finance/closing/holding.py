@@ -1,4 +1,7 @@
-"""Finds the copies of closed months that contain a value. They are named, and never changed."""
+"""Finds copies of closed months, notes and reasons that contain a value.
+
+They are named, and never changed.
+"""
 
 import html
 import json
@@ -8,10 +11,12 @@ from typing import Final
 
 import duckdb
 from markupsafe import escape
+from sqlalchemy import select
 
 from pipelines.core.text import quote_text
 from pipelines.finance.inputs import read_copies
 from pipelines.finance.reconcile.close_copy import MANIFEST
+from pipelines.metadata.tables import Close, Decision
 from pipelines.versions.stores import Stores
 from pipelines.warehouse.duckdb_file import SETTINGS, Row
 
@@ -25,6 +30,7 @@ FROM (
     LIMIT 1
 )
 """
+REMARKS: Final = ("note", "accept_open", "reopened_reason")
 
 
 def copies_with(stores: Stores, text: str) -> list[Row]:
@@ -37,6 +43,21 @@ def copies_with(stores: Stores, text: str) -> list[Row]:
             files = ["not known: the copy is damaged"]
         if files:
             rows.append({"copy": f"{folder.parent.name}/{folder.name}", "files": ", ".join(files)})
+    return rows
+
+
+def remarks_with(stores: Stores, text: str) -> list[Row]:
+    """Return a row for each note of a close and each reason of a decision that contains a text."""
+    rows = list[Row]()
+    with stores.metadata.transaction() as session:
+        for close in session.scalars(select(Close).order_by(Close.month, Close.number)):
+            remarks = {name: getattr(close, name) or "" for name in REMARKS}
+            about = f"close {close.month:%Y-%m}, copy {close.number:03}"
+            rows += [{"of": about, "text": name} for name in REMARKS if text in remarks[name]]
+        for decision in session.scalars(select(Decision).order_by(Decision.number)):
+            if text in decision.reason:
+                about = f"decision {decision.number}, {decision.kind} {decision.subject}"
+                rows.append({"of": about, "text": "reason"})
     return rows
 
 

@@ -34,7 +34,8 @@ SELECT
     'accrual' AS kind, breaks.rule AS account_kind, breaks.month, breaks.connection,
     breaks.partner, breaks.currency, breaks.break_id AS source,
     -breaks.difference::{amount} AS amount,
-    CASE WHEN breaks.difference IS NULL THEN 'it has no amount'
+    CASE WHEN breaks.month IS NULL THEN 'it has no month'
+         WHEN breaks.difference IS NULL THEN 'it has no amount'
          WHEN breaks.currency IS NULL THEN 'it has no currency'
          WHEN breaks.uncertain IS NOT NULL THEN 'uncertain: ' || breaks.uncertain
          WHEN breaks.doubt IS NOT NULL THEN 'uncertain: ' || breaks.doubt
@@ -45,9 +46,10 @@ SELECT
             THEN 'the usage is billed in full'
          END AS left_out
 FROM reconciliation.breaks AS breaks
-WHERE breaks.month <= $month AND breaks.state <> 'resolved'
+WHERE (breaks.month <= $month OR breaks.month IS NULL) AND breaks.state <> 'resolved'
 """
-# A ledger has a bill from its invoice, whenever that comes.
+# A ledger has a bill from its invoice, whenever that comes. A correction moves what the accrual has
+# of usage: nothing, if its break is left out. That it disappeared is no such break.
 CORRECTED: Final = """
 SELECT
     'correction' AS kind, 'correction' AS account_kind, posted.month, posted.connection,
@@ -55,13 +57,44 @@ SELECT
     concat(posted.side, ' ', posted.id, ' of ', strftime(posted.month, '%Y-%m')) AS source,
     posted.difference::{amount} AS amount,
     CASE WHEN posted.side = 'billing' THEN 'the ledger has a bill from its invoice'
-         WHEN posted.currency IS NULL THEN 'it has no currency' END AS left_out
+         WHEN posted.currency IS NULL THEN 'it has no currency'
+         ELSE not_accrued.left_out END AS left_out
 FROM reconciliation.corrections AS posted
+LEFT JOIN not_accrued USING (side, connection, id, partner, currency)
 WHERE posted.posted_to = $month
 """
+# What is posted to a later month, whose journal moves it: that month accrues it, as balances say.
+# A month that was reopened, and is closed again, is before it.
+POSTED_LATER: Final = """
+SELECT
+    'accrual' AS kind, 'not_billed' AS account_kind, posted.month, posted.connection,
+    posted.partner, posted.currency,
+    concat(posted.side, ' ', posted.id, ' of ', strftime(posted.month, '%Y-%m')) AS source,
+    -sum(posted.difference)::{amount} AS amount, NULL AS left_out
+FROM reconciliation.corrections AS posted
+ANTI JOIN not_accrued USING (side, connection, id, partner, currency)
+WHERE posted.side = 'usage' AND posted.currency IS NOT NULL
+    AND posted.month <= $month AND posted.posted_to > $month
+GROUP BY ALL
+HAVING sum(posted.difference) <> 0
+"""
 FOUND: Final = """
-WITH found AS (
+WITH unbilled AS (
     {unbilled}
+), not_accrued AS (
+    SELECT
+        rows.side, rows.connection, rows.id, rows.partner, rows.currency,
+        min(unbilled.left_out) AS left_out
+    FROM unbilled
+    JOIN reconciliation.break_rows AS rows ON rows.break_id = unbilled.source
+    WHERE rows.side = 'usage' AND unbilled.left_out IS NOT NULL
+        AND unbilled.account_kind <> 'disappeared'
+        AND NOT starts_with(unbilled.account_kind, 'own_')
+    GROUP BY ALL
+), found AS (
+    FROM unbilled
+    UNION ALL BY NAME
+    {posted_later}
     UNION ALL BY NAME
     {corrected}
 ), dated AS (
@@ -113,13 +146,22 @@ WITH found AS (
     WHERE sources.left_out IS NULL
     GROUP BY {entry}, sources.rounding
     {cancelled}
+), entries AS (
+    SELECT
+        lines.* REPLACE (coalesce(lines.left_out, if(
+            max(abs(lines.posted)) OVER (PARTITION BY lines.entry) = 0,
+            'it is less than half of the smallest unit', NULL
+        )) AS left_out)
+    FROM lines
 )
 SELECT
     lines.entry, lines.kind, lines.month, lines.period, lines.date, lines.account,
     text_of(lines.posted, lines.minor_unit) AS debit,
     text_of(-lines.posted, lines.minor_unit) AS credit, lines.currency, lines.connection,
     lines.partner, lines.source, lines.close, lines.minor_unit, lines.amount, lines.left_out
-FROM lines
+FROM entries AS lines
+-- What is left out is not reversed, and has no line of its entry.
+WHERE lines.left_out IS NULL OR (lines.kind <> 'reversal' AND lines.source <> lines.close)
 """
 ENTRY: Final = ", ".join(
     f"sources.{name}"
@@ -176,9 +218,16 @@ CSV: Final = (
     "allow_quoted_nulls = false"
 )
 ACCRUED: Final = """
-SELECT entries.currency, sum(entries.amount) AS amount
-FROM read_parquet($file) AS entries
-WHERE entries.kind = 'accrual' AND entries.left_out IS NULL AND entries.source <> entries.close
+SELECT
+    entries.currency,
+    sum(if(entries.amount < 0, entries.posted, -entries.posted)) AS amount
+FROM (
+    SELECT entries.*, coalesce(entries.debit, entries.credit)::DECIMAL(38, 4) AS posted
+    FROM read_parquet($file) AS entries
+) AS entries
+-- The line of the account has the sum of the entry, that of the rounding has no amount.
+WHERE entries.kind = 'accrual' AND entries.source = entries.close
+    AND entries.amount IS NOT NULL AND entries.posted IS NOT NULL
 GROUP BY entries.currency
 ORDER BY entries.currency
 """
@@ -231,6 +280,7 @@ def write_journal(
     query = FOUND.format(
         unbilled=UNBILLED.format(amount=amount),
         corrected=CORRECTED.format(amount=amount),
+        posted_later=POSTED_LATER.format(amount=amount),
         minor_unit=minor_unit_of("given.currency"),
         entry=ENTRY,
         amount=amount,

@@ -4,10 +4,15 @@ Needs Python 3.10 and duckdb. Verifies manifest.json by --manifest (else a rewri
 itself), files by SHA-256, figures by rows, opening balances. Prints problems, then exits with 1.
 """
 
+import sys
+
+# Nothing is imported from the folder of the copy: a file in it could be named like a module.
+if __name__ == "__main__" and not sys.flags.isolated and not getattr(sys.flags, "safe_path", False):
+    del sys.path[0]
+
 import argparse
 import hashlib
 import json
-import sys
 from collections import Counter, abc
 from decimal import Decimal
 from pathlib import Path
@@ -56,13 +61,14 @@ FIGURES = {
     "journal source": ("""FROM entries SELECT kind, source, currency, amount WHERE source <> close
         AND kind <> 'cancellation'""", """FROM breaks SELECT 'accrual', break_id, currency,
         -difference WHERE state <> 'resolved' UNION ALL FROM entries SELECT kind, source, currency,
-        amount WHERE kind = 'accrual' AND month <> period UNION ALL FROM entries SELECT 'reversal',
-        source, currency, -amount WHERE kind = 'accrual' AND left_out IS NULL AND source <> close
-        UNION ALL FROM corrections SELECT 'correction', concat(side, ' ', id, ' of ',
-        strftime(month, '%Y-%m')), currency, difference"""),
+        amount WHERE kind = 'accrual' AND source <> close AND ifnull(month, '') <> period UNION ALL
+        FROM entries SELECT 'reversal', source, currency, -amount WHERE kind = 'accrual' AND
+        left_out IS NULL AND source <> close UNION ALL FROM corrections SELECT 'correction',
+        concat(side, ' ', id, ' of ', strftime(month, '%Y-%m')), currency, difference"""),
     "journal entry": ("SELECT 1 LIMIT 0", """FROM entries SELECT entry, kind, currency, sum(amount),
         sum(ifnull(debit, '-' || credit)::DECIMAL(38,4)), count(*) FILTER (2 * abs(abs(amount) -
-        ifnull(debit, credit)::DECIMAL(38,4)) > minor_unit) WHERE left_out IS NULL GROUP BY ALL"""),
+        coalesce(debit, credit, '0')::DECIMAL(38,4)) > minor_unit)
+        WHERE left_out IS NULL GROUP BY ALL"""),
 }  # fmt: skip
 
 

@@ -6,7 +6,6 @@ Not here: how it is written (finance.closing), how its rows are compared with th
 
 import hashlib
 import json
-from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -35,27 +34,20 @@ def stated(close: Close) -> dict[str, Any]:
     return {name: getattr(close, name) for name in STATED}
 
 
-def adopt_copy(folder: Path, close: Close) -> bool:
-    """Give a close the copy in a folder if it was written for this close; return whether it was.
+def why_otherwise(folder: Path, close: Close) -> str:
+    """Return what the manifest of an intact copy says otherwise than a close; empty if nothing.
 
-    Raises ArchiveDamaged for one that is not whole, NewerFormat.
+    Where another user approves, the manifest has no reviewer. Earlier formats say less.
     """
-    digest = digest_of(folder / MANIFEST)
-    try:
-        manifest = json.loads((folder / MANIFEST).read_bytes())
-    except (OSError, ValueError):
-        # Of another close, which nobody knows.
-        return False
-    _require_known_format(folder, manifest)
-    manifest = {"approval": "declared", **manifest}  # as copies of earlier releases are
-    wanted = stated(close)
-    wanted["month"] = f"{close.month:%Y-%m}"
-    if any(manifest.get(name) != value for name, value in wanted.items()):
-        return False
-    close.closed_at = datetime.fromisoformat(manifest["closed_at"])
-    close.manifest_sha256 = digest
-    require_intact(folder, close)
-    return True
+    manifest = json.loads((folder / MANIFEST).read_bytes())
+    wrong = []
+    for name, value in stated(close).items():
+        is_stated = name in manifest and not (name == "reviewer" and not manifest[name])
+        if is_stated and manifest[name] != value:
+            wrong.append(name)
+    if not wrong:
+        return ""
+    return f"{folder / MANIFEST} says otherwise than the metadata database: {', '.join(wrong)}."
 
 
 def require_intact(folder: Path, close: Close) -> None:

@@ -1,10 +1,12 @@
--- needs: month_rows
+-- needs: month_rows unreadable
 -- Records of closed months that are not as they were signed off.
 -- Most records of closed months are as they were signed off: only the others are grouped by all
 -- that identifies a record. An identifier that was erased is in the copy still, perhaps as that of
 -- a bill's line: it is hidden.
 -- A record that is the same version as when the month was signed off did not change: it is only read
 -- otherwise, as after an upgrade. The month of a bill may rest on the usage that it names.
+-- A record that cannot be read now may be worth what was signed off: it is not gone, in whatever
+-- month it may be.
 WITH odd AS (
     SELECT hash(rows.month, rows.side, rows.connection, rows.id, rows.partner, rows.currency) AS key
     FROM month_rows AS rows
@@ -30,6 +32,12 @@ WITH odd AS (
         'billing', billed.connection, billed._key, billed._valid_from, max(billed.known_from)
     FROM temp.billed AS billed
     GROUP BY ALL
+), unread AS (
+    SELECT DISTINCT
+        records.side, records.connection,
+        if(contains(records.roles, 'line_'), regexp_replace(records.id, '#[^#]*$', ''), records.id)
+            AS record
+    FROM reconciliation.unreadable AS records
 )
 SELECT
     rows.month, rows.side, rows.connection, hidden_id(rows.side, rows.id) AS id,
@@ -41,10 +49,15 @@ SELECT
             AND now._valid_from <= if(rows.side = 'usage', signed.usage, signed.billing)
             AND now.known_from <= greatest(signed.usage, signed.billing),
         false
-    )) AS is_otherwise
+    )) AS is_otherwise,
+    bool_or(count(unread.record) > 0 OR count(*) FILTER (rows.sign = 1 AND rows.amount IS NULL) > 0)
+        OVER (PARTITION BY rows.side, rows.connection, rows.id) AS is_unread
 FROM month_rows AS rows
 LEFT JOIN versions_now AS now ON now.connection = rows.connection AND now.side = rows.side
     AND now._key = rows._key
+LEFT JOIN unread ON unread.side = rows.side AND unread.connection = rows.connection
+    AND unread.record
+        = if(rows.side = 'billing', regexp_replace(rows.id, '#[^#]*$', ''), rows.id)
 LEFT JOIN signed ON signed.month = rows.month AND signed.connection = rows.connection
 SEMI JOIN odd ON odd.key
     = hash(rows.month, rows.side, rows.connection, rows.id, rows.partner, rows.currency)

@@ -5,13 +5,16 @@
 WITH sums AS (
     SELECT
         changes.month, changes.side, changes.currency, count(*) AS records,
-        sum(coalesce(changes.amount_now, 0) - coalesce(changes.amount_then, 0)) AS difference
+        count(*) FILTER (changes.is_unread) AS unread,
+        -- What cannot be read now is no difference.
+        sum(coalesce(changes.amount_now, 0) - coalesce(changes.amount_then, 0))
+            FILTER (NOT changes.is_unread) AS difference
     FROM reconciliation.changed_records AS changes
     WHERE NOT changes.is_otherwise
     GROUP BY changes.month, changes.side, changes.currency
 ), months AS (
     SELECT
-        sums.month, sum(sums.records)::BIGINT AS records,
+        sums.month, sum(sums.records)::BIGINT AS records, sum(sums.unread)::BIGINT AS unread,
         string_agg(
             concat_ws(
                 ' ', sums.side, sums.currency,
@@ -31,6 +34,7 @@ SELECT
          ELSE 'closed' END AS state,
     closes.preparer, closes.reviewer, closes.closed_at, closes.version,
     coalesce(months.records, 0) AS changed_records, months.difference AS net_difference,
+    coalesce(months.unread, 0) AS unread_records,
     (SELECT count(*) FROM reconciliation.changed_records AS changes
         WHERE changes.is_otherwise AND changes.month = closes.month AND NOT closes.is_reopened
     ) AS read_otherwise,

@@ -3,13 +3,14 @@
 -- remedy: Restore a damaged copy from a backup, then run `partner-sync reconcile`.
 -- What was posted stays. The postings of a record add up to what it is worth more than was signed
 -- off, and to 0 once its month is reopened: its changes count in that month then.
+-- Of a record that cannot be read now, nothing is posted until it can be.
 WITH posted AS (
     FROM temp.memory_corrections
     UNION ALL
     (FROM signed_corrections EXCEPT ALL FROM temp.memory_corrections)
 ), parts AS (
     SELECT
-        changes.* EXCLUDE (is_otherwise) RENAME (amount_then AS signed_off), closes.number,
+        changes.* EXCLUDE (is_otherwise, is_unread) RENAME (amount_then AS signed_off), closes.number,
         true AS is_changed, NULL AS posted
     FROM reconciliation.changed_records AS changes
     JOIN reconciliation.closed_months AS closes
@@ -47,6 +48,11 @@ SELECT
 FROM records
 JOIN reconciliation.closed_months AS closes USING (month, number)
 LEFT JOIN (
+    SELECT DISTINCT changes.month, changes.side, changes.connection, changes.id, true AS is_unread
+    FROM reconciliation.changed_records AS changes
+    WHERE changes.is_unread
+) AS waiting USING (month, side, connection, id)
+LEFT JOIN (
     SELECT posted.connection, max(posted.seen_at) AS seen_at FROM posted GROUP BY posted.connection
 ) AS last USING (connection)
-WHERE difference <> 0
+WHERE difference <> 0 AND (waiting.is_unread IS NULL OR closes.is_reopened)

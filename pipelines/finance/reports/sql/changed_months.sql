@@ -31,7 +31,7 @@ WITH closed AS (
         if(changes.side = 'billing', changes.amount_now, NULL) AS billed_now,
         if(changes.side = 'billing', changes.amount_then, NULL) AS billed_then
     FROM reconciliation.changed_records AS changes
-    WHERE NOT changes.is_otherwise
+    WHERE NOT (changes.is_otherwise OR changes.is_unread)
 ), sums AS (
     SELECT
         amounts.connection, amounts.partner, amounts.month, amounts.currency,
