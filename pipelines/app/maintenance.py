@@ -24,7 +24,7 @@ from pipelines.metadata.scans import ScanStatus
 from pipelines.metadata.tables import Scan, VersionRow, VersionStatus
 from pipelines.versions import change, erase, prune
 from pipelines.versions.change import require_unchanged
-from pipelines.versions.erase import ErasureRequest
+from pipelines.versions.erase import ErasureRequest, NothingFound
 from pipelines.versions.left_over import left_over
 from pipelines.versions.search import SearchResult
 from pipelines.versions.version_scans import checkpoint
@@ -34,8 +34,8 @@ from pipelines.warehouse.version_files import Version
 
 WITH_FILE = (VersionStatus.PUBLISHED, VersionStatus.LOST)  # of a version that should have one
 __all__ = [
-    "ErasureRequest", "copies_with", "erase_records", "list_versions", "prune_files",
-    "remarks_with", "rollback", "verify_files",
+    "ErasureRequest", "NothingFound", "copies_with", "erase_records", "list_versions",
+    "prune_files", "remarks_with", "rollback", "verify_files",
 ]  # fmt: skip
 # Share of the scan files. To delete more suggests a wrong --days, or wrong dates.
 MOST_PRUNED = 0.5
@@ -219,7 +219,8 @@ def erase_records(
 
     with change.change_versions(session):
         memory.settle(session)
-    erased = erase.erase(session, request, show, confirm_and_begin)
+    beside = finance.own_books.kept_with(session, request.text)
+    erased = erase.erase(session, request, show, confirm_and_begin, beside)
     try:
         make_books(session)
     except PartnerSyncError as error:

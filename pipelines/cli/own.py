@@ -10,8 +10,13 @@ from pipelines.core.text import counted, printable
 
 FILES = ("name", "sha256")
 TOTALS = ("month", "currency", "rows", "amount")
+LEFT_OUT = ("value", "rows")
 UNREAD = ("file", "row", "role", "sent")
 FIFTEEN_DIGITS = "A number of a workbook has at most 15 digits. For more, use CSV or Parquet."
+MAY_CHANGE = (
+    "The database may show changes while it is read: only of PostgreSQL and SQLite are all rows "
+    "of one moment."
+)
 
 
 @program.own.command()
@@ -35,7 +40,12 @@ def _show(source: dict[str, Any]) -> None:
         line(f"Not compared: {source['problem']}.", style="red")
     if source["rows"] is None:
         return
+    if not source["is_of_one_moment"]:
+        line(MAY_CHANGE, style="yellow")
     line(f"{counted(source['rows'], 'row')}. SHA-256: {source['sha256']}.")
+    if source["left_out"]:
+        line("Left out, as they are of other connections:")
+        show_table(source["left_out"], LEFT_OUT)
     if source["matched"] is not None:
         by_totals = source["match_by"] == "totals"
         what = "partner, month and currency" if by_totals else source["match_by"]

@@ -16,6 +16,7 @@ from pipelines.core.errors import ExitCode
 from pipelines.core.text import counted
 
 if TYPE_CHECKING:
+    from pipelines.app.session import AppSession
     from pipelines.versions.search import SearchResult
 
 # `erase` shows no more: a value can be in every scan file of a list.
@@ -35,8 +36,8 @@ KEPT_REMARKS = (
     "metadata database, in books, in versions and in reports that are written from now on."
 )
 KEPT_OWN = (
-    "Not erased: own books that contain the value, or that cannot be searched. They are yours. As "
-    "long as they contain it, new books show it in breaks with them."
+    "Not erased: your own books that contain the value, or that cannot be searched. They are your "
+    "files, so partner-sync changes none of them. Take it out of them yourself."
 )
 
 
@@ -109,9 +110,18 @@ def erase(
         confirm("Permanently delete these records?", yes=yes)
 
     session = open_home()
-    rows = app.maintenance.erase_records(session, request, _show_result, ask)
+    try:
+        rows = app.maintenance.erase_records(session, request, _show_result, ask)
+    except app.maintenance.NothingFound:
+        _show_kept(session, identifier)
+        raise
     files = counted(len(rows), "file")
     line(f"Changed or deleted: {files}. No record contains it any more.")
+    _show_kept(session, identifier)
+
+
+def _show_kept(session: "AppSession", identifier: str) -> None:
+    """Name what contains a value and is not erased, and say why."""
     copies = app.maintenance.copies_with(session, identifier)
     if copies:
         line(KEPT_COPIES, style="yellow")
@@ -132,7 +142,10 @@ def _show_result(result: "SearchResult") -> None:
     show([file.row() for file in result.files[:MOST_FILES]])
     if len(result.files) > MOST_FILES:
         line(f"… and {counted(len(result.files) - MOST_FILES, 'more file')}.")
-    if result.files:
+    if result.beside:
+        line("Also in what finance keeps, which is made again without it:")
+        show(result.beside)
+    if result.files or result.beside:
         line(ERASED_TOO)
     if result.hints:
         line("Not erased, other spellings of the value. Erase each by itself if it must go, too:")

@@ -226,7 +226,7 @@ def _make(stores: Stores, *, again: bool) -> BooksResult:
     if published and state and state != aim:
         source = _find_source(stores, published, (state, aim), own_books.connections(inputs))
     if source.needs_memory:
-        inputs = _with_memory(stores, published, inputs)
+        inputs = _with_memory(stores, inputs)
 
     def write(stores: Stores) -> tuple[Books, memory.NewMemory]:
         try:
@@ -245,10 +245,10 @@ def _make(stores: Stores, *, again: bool) -> BooksResult:
     return BooksResult(books, is_new=True)
 
 
-def _with_memory(stores: Stores, published: Books | None, inputs: Inputs) -> Inputs:
+def _with_memory(stores: Stores, inputs: Inputs) -> Inputs:
     """Return inputs with what is remembered, and with what own books are read."""
     tables, last_as_of = memory.read(stores)
-    own = own_books.read_own_inputs(stores, published) if own_books.connections(inputs) else None
+    own = own_books.read_own_inputs(stores) if own_books.connections(inputs) else None
     return replace(inputs, memory=tables, last_as_of=last_as_of, own=own)
 
 
@@ -293,7 +293,7 @@ def _write(
         }
         if not source.needs_memory:
             replace_decisions(db, inputs.decisions)
-            new = memory.NewMemory([], [], memory.read_as_of(db))
+            new = memory.NewMemory(memory.read_as_of(db))
             _write_about(db, about)
             return books, new
         logger.info("Books of version %s: reconciling %s.", version.number, source.text)

@@ -19,7 +19,6 @@ from pipelines.finance import unread
 from pipelines.finance.decisions_file import read_rows, says
 from pipelines.finance.doubt import Doubt
 from pipelines.finance.materiality import create_break_order
-from pipelines.finance.reconcile.own.inputs import RULE
 from pipelines.finance.reconciled import open_reconciled, read_age
 from pipelines.load.records import EXACT
 from pipelines.metadata.decisions import add_decision
@@ -47,7 +46,7 @@ SELECT
     breaks.used_amount, breaks.billed_amount, breaks.own_amount, breaks.difference,
     places.materiality, breaks.rows, breaks.cause, breaks.subject, breaks.age_days,
     breaks.first_seen, breaks.state, breaks.owner, breaks.resolved_by, breaks.reason,
-    breaks.uncertain, breaks.doubt, breaks.gone_at, breaks.rows_digest,
+    breaks.uncertain, breaks.doubt, breaks.gone_at, breaks.own_source, breaks.rows_digest,
     coalesce(breaks.returned_at, breaks.first_seen) AS since
 FROM reconciliation.breaks AS breaks
 JOIN break_order AS places USING (break_id)
@@ -194,7 +193,7 @@ def totals(rows: Iterable[Row]) -> list[Row]:
     """
     totals_of: dict[tuple[str, bool], Row] = {}
     for row in rows:
-        is_own = row["rule"].startswith(RULE)
+        is_own = row["own_source"] is not None
         if is_own or row["uncertain"] is not None or row["difference"] is None:
             continue
         currency = row["currency"]

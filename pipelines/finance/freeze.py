@@ -58,7 +58,7 @@ FROM reconciliation.closes AS closes
 OPEN_BREAKS: Final = """
 SELECT
     breaks.currency, count(*) AS breaks, sum(breaks.difference) AS difference,
-    starts_with(breaks.rule, 'own_') AS is_own
+    breaks.own_source IS NOT NULL AS is_own
 FROM reconciliation.breaks AS breaks
 WHERE breaks.month = $month AND breaks.state <> 'resolved' AND {is_chosen}
 GROUP BY breaks.currency, is_own

@@ -6,7 +6,7 @@ Rows of the metadata database, only added. Those of versions that were rolled ba
 import logging
 from collections.abc import Collection, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, Final
@@ -19,7 +19,7 @@ from sqlalchemy.orm import Session
 from pipelines.core.errors import PartnerSyncError
 from pipelines.core.text import is_one_of
 from pipelines.finance.reconcile.statements import MEMORY
-from pipelines.metadata.tables import BooksRow, BreakRow, CorrectionRow, VersionRow
+from pipelines.metadata.tables import BooksRow, BreakRow, CorrectionRow, OwnSourceRow, VersionRow
 from pipelines.versions.stores import Stores
 from pipelines.warehouse.books import Books
 from pipelines.warehouse.duckdb_file import Row, fetch_rows
@@ -72,6 +72,13 @@ WITH posted AS (
 SELECT count(*)
 FROM ((FROM posted EXCEPT ALL FROM before) UNION ALL (FROM before EXCEPT ALL FROM posted))
 """
+# Of a source that was not compared, what it had when it was compared last.
+OWN_SOURCES: Final = """
+SELECT
+    sources.source, sources.fewest_rows, sources.begins,
+    greatest(sources.rows_before, if(sources.evaluated, sources.rows, NULL)) AS rows
+FROM reconciliation.own_sources AS sources
+"""
 logger = logging.getLogger(__name__)
 
 
@@ -79,9 +86,10 @@ logger = logging.getLogger(__name__)
 class NewMemory:
     """What new books add to memory, and the end of their data."""
 
-    breaks: list[Row]
-    corrections: list[Row]
     as_of: datetime | None
+    breaks: list[Row] = field(default_factory=list)
+    corrections: list[Row] = field(default_factory=list)
+    own_sources: list[Row] = field(default_factory=list)
 
 
 def settle(stores: Stores) -> None:
@@ -195,14 +203,15 @@ def find_new(db: duckdb.DuckDBPyConnection) -> NewMemory:
     posted = POSTED.format(
         columns=", ".join(f"posted.{column.name}" for column in _columns("corrections"))
     )
-    breaks: list[Row] = []
-    corrections: list[Row] = []
-    # Either is missing where its statement failed.
+    new = NewMemory(read_as_of(db))
+    # Each is missing where its statement failed, or there are no own books.
     with suppress(duckdb.CatalogException):
-        breaks = fetch_rows(db, changed)
+        new.breaks.extend(fetch_rows(db, changed))
     with suppress(duckdb.CatalogException):
-        corrections = fetch_rows(db, posted)
-    return NewMemory(breaks, corrections, read_as_of(db))
+        new.corrections.extend(fetch_rows(db, posted))
+    with suppress(duckdb.CatalogException):
+        new.own_sources.extend(fetch_rows(db, OWN_SOURCES))
+    return new
 
 
 def is_remembered(db: duckdb.DuckDBPyConnection, books: str, chosen: Collection[str]) -> bool:
@@ -242,6 +251,8 @@ def record(stores: Stores, books: Books, new: NewMemory) -> None:
         session.merge(about)
         _add(session, "breaks", breaks)
         _add(session, "corrections", corrections)
+        for row in new.own_sources:
+            session.merge(OwnSourceRow(**row))
 
 
 def _stored(rows: list[Row], name: str, version: int) -> list[Row]:

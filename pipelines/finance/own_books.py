@@ -7,30 +7,41 @@ import os
 from collections.abc import Iterable
 from contextlib import suppress
 from decimal import Decimal
-from typing import Any, Final
+from typing import Final
 
 import duckdb
 import psutil
+from sqlalchemy import select
 
 from pipelines.core.errors import PartnerSyncError
 from pipelines.core.files import remove
 from pipelines.core.text import quote_text
 from pipelines.finance.reconcile.basis import Inputs
 from pipelines.finance.reconcile.own.before import Before
-from pipelines.finance.reconcile.own.inputs import RULE, OwnInputs
+from pipelines.finance.reconcile.own.inputs import OwnInputs
 from pipelines.finance.reconcile.own.sources import digest_now
 from pipelines.load.records import EXACT
+from pipelines.metadata.tables import BreakRow, OwnSourceRow
+from pipelines.versions.erase import is_in_break
+from pipelines.versions.identifier import Identifier
 from pipelines.versions.stores import Stores
 from pipelines.warehouse.books import Books, BooksFolder
 from pipelines.warehouse.duckdb_file import Row
 
-# Of a source that was not compared, what it had when it was compared last.
-BEFORE: Final = """
-SELECT
-    sources.source, if(sources.evaluated, sources.sha256, NULL),
-    greatest(sources.rows_before, if(sources.evaluated, sources.rows, NULL)),
-    sources.fewest_rows, sources.begins
+DIGESTS: Final = """
+SELECT sources.source, sources.sha256
 FROM reconciliation.own_sources AS sources
+WHERE sources.evaluated
+"""
+# Rows that are no records of the service: those of breaks, and what is not understood.
+WITH_TEXT: Final = """
+SELECT count(*)
+FROM (
+    SELECT 1 FROM reconciliation.break_rows AS rows
+    WHERE rows.side = 'own' AND $text IN (rows.partner, rows.id)
+    UNION ALL
+    SELECT 1 FROM reconciliation.own_unread AS rows WHERE rows.sent = $text
+)
 """
 
 
@@ -48,7 +59,7 @@ def have_changed(stores: Stores, published: Books | None, inputs: Inputs) -> boo
     """
     if inputs.mapping is None or not inputs.mapping.own:
         return False
-    digests = {name: digest for name, digest, *_before in _read_before(stores, published)}
+    digests = _read_digests(stores, published)
     for name, source in inputs.mapping.own.items():
         now = digest_now(source, stores.home.root)
         if now is None or now != digests.get(name):
@@ -56,14 +67,14 @@ def have_changed(stores: Stores, published: Books | None, inputs: Inputs) -> boo
     return False
 
 
-def read_own_inputs(stores: Stores, published: Books | None) -> OwnInputs:
+def read_own_inputs(stores: Stores) -> OwnInputs:
     """Return what own books are read with."""
-    before = _read_before(stores, published)
-    return OwnInputs(
-        root=stores.home.root,
-        now=stores.clock.utc_now(),
-        before={name: Before(*about) for name, _digest, *about in before},
-    )
+    with stores.metadata.transaction() as session:
+        before = {
+            row.source: Before(row.rows, row.fewest_rows, row.begins)
+            for row in session.scalars(select(OwnSourceRow))
+        }
+    return OwnInputs(root=stores.home.root, now=stores.clock.utc_now(), before=before)
 
 
 def let_spill(stores: Stores, db: duckdb.DuckDBPyConnection) -> None:
@@ -85,9 +96,9 @@ def sums_of_breaks(rows: Iterable[Row]) -> list[Row]:
     """
     sums: dict[tuple[str, str], Row] = {}
     for row in rows:
-        rule = row["rule"]
-        if not rule.startswith(RULE) or row["uncertain"] is not None or row["difference"] is None:
+        if row["own_source"] is None or row["uncertain"] is not None or row["difference"] is None:
             continue
+        rule = row["rule"]
         nothing = {"rule": rule, "currency": row["currency"], "breaks": 0, "difference": Decimal(0)}
         total = sums.setdefault((rule, str(row["currency"])), nothing)
         total["breaks"] += 1
@@ -95,12 +106,32 @@ def sums_of_breaks(rows: Iterable[Row]) -> list[Row]:
     return [total for _key, total in sorted(sums.items())]
 
 
-def _read_before(stores: Stores, published: Books | None) -> list[tuple[Any, ...]]:
-    """Return sources of the published books: name, digest, and what Before has; none of none."""
+def kept_with(stores: Stores, text: str) -> list[Row]:
+    """Return a row for what is kept of own books and contains a value, as `erase` shows it.
+
+    Books that cannot be read have no row: they are made again. Raises StorageFailed.
+    """
+    identifier = Identifier(text)
+    with stores.metadata.transaction() as session:
+        remembered = sum(is_in_break(row, identifier) for row in session.scalars(select(BreakRow)))
+    rows = list[Row]()
+    if remembered:
+        rows.append({"file": "breaks in the metadata database", "records": remembered})
+    folder = BooksFolder(stores.warehouse)
+    for books in folder.every():
+        with suppress(PartnerSyncError, duckdb.Error), folder.open_alone(books) as db:
+            ((number,),) = db.execute(WITH_TEXT, {"text": text}).fetchall()
+            if number:
+                rows.append({"file": str(books.path), "records": number})
+    return rows
+
+
+def _read_digests(stores: Stores, published: Books | None) -> dict[str, str]:
+    """Return the digests of the sources that the published books were compared with."""
     if published is not None:
         with (
             suppress(PartnerSyncError, duckdb.Error),
             BooksFolder(stores.warehouse).open_alone(published) as db,
         ):
-            return db.execute(BEFORE).fetchall()
-    return []
+            return dict(db.execute(DIGESTS).fetchall())
+    return {}

@@ -12,13 +12,13 @@ from pipelines.finance import own_books
 from pipelines.finance.closing.holding import has_text
 from pipelines.finance.mapping import read_mapping
 from pipelines.finance.reconcile.own.all_sources import read_third_sides
+from pipelines.finance.reconcile.own.database import is_of_one_moment
 from pipelines.finance.reconcile.own.not_read import NotRead
 from pipelines.finance.reconcile.own.sources import find_files
 from pipelines.finance.reconcile.own.third_side import ThirdSide
 from pipelines.finance.reconcile.views import create_row_views
 from pipelines.finance.reconciled import open_published
 from pipelines.versions.stores import Stores
-from pipelines.warehouse.books import BooksFolder
 from pipelines.warehouse.duckdb_file import Row
 from pipelines.warehouse.memory_limit import readable_error
 
@@ -35,8 +35,7 @@ def check(session: Stores) -> list[Row]:
     mapping = read_mapping(session.home.mapping_file)
     if mapping is None or not mapping.own:
         raise ConfigurationError(NONE, ADD)
-    published = BooksFolder(session.warehouse).published()
-    inputs = own_books.read_own_inputs(session, published)
+    inputs = own_books.read_own_inputs(session)
     with open_published(session) as (_version, db), _explained():
         db.execute(f"SET TimeZone = '{mapping.time_zone}'")
         sides = create_row_views(db, mapping)
@@ -81,11 +80,13 @@ def _about(third_side: ThirdSide) -> Row:
         "connection": source.connection,
         "against": source.against,
         "place": source.place,
+        "is_of_one_moment": source.file is not None or is_of_one_moment(str(source.url_variable)),
         "roles": source.roles.columns(),
         "match_by": source.match_by,
         "files": [file._asdict() for file in third_side.files],
         "sha256": third_side.sha256,
         "rows": third_side.rows,
+        "left_out": third_side.left_out,
         "matched": third_side.matched,
         "totals": third_side.totals(),
         "not_understood": unread[0]["rows"] if unread else 0,

@@ -10,13 +10,14 @@ import duckdb
 from pipelines.core.errors import ConfigurationError
 from pipelines.finance import own_books
 from pipelines.finance.closing.write import OwnRows
+from pipelines.finance.inputs import read_inputs
 from pipelines.finance.mapping import Mapping
+from pipelines.finance.reconcile.closed_rows import CREATE_HIDDEN
 from pipelines.finance.reconcile.own.all_sources import read_third_sides
 from pipelines.finance.reconcile.own.third_side import ThirdSide
 from pipelines.finance.reconcile.views import create_row_views
 from pipelines.metadata.tables import Close
 from pipelines.versions.stores import Stores
-from pipelines.warehouse.books import BooksFolder
 from pipelines.warehouse.duckdb_file import Row, fetch_rows
 
 SOURCES: Final = """
@@ -41,11 +42,12 @@ def read_own_rows(
     compared = fetch_rows(db, SOURCES)
     if close.connections is not None:
         compared = [row for row in compared if row["connection"] in close.connections]
-    published = BooksFolder(stores.warehouse).published()
-    inputs = own_books.read_own_inputs(stores, published)
+    inputs = own_books.read_own_inputs(stores)
     db.execute(f"SET TimeZone = '{mapping.time_zone}'")
     sides = create_row_views(db, mapping)
 
+    db.execute(CREATE_HIDDEN)
+    db.execute("SET VARIABLE erased = $1", [list(read_inputs(stores).erased)])
     own_books.let_spill(stores, db)
     read = read_third_sides(db, mapping, sides, inputs, close.connections)
     by_name = {third_side.name: third_side for third_side in read}

@@ -1,8 +1,8 @@
 """`[own.NAME]` of `config/mapping.toml`: books of the user, beside what the service says."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from pipelines.config import values
 
@@ -10,6 +10,10 @@ from pipelines.config import values
 Column = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]+$")] | None
 Month = Annotated[str, Field(pattern=r"^[0-9]{4}-(0[1-9]|1[0-2])$")]
 Number = Annotated[int, Field(ge=0)]
+# As they are compared: in any case, without spaces around them.
+Value = Annotated[values.Text, AfterValidator(lambda text: text.strip().lower())]
+Values = tuple[Value, ...]
+NO_COLUMNS: Final = ("amount_unit", "connection_values", "other_values")
 
 
 def _about(meaning: str, default: Any = None) -> Any:
@@ -31,10 +35,26 @@ class OwnRoles(values.Table):
         "minor: amounts are in the smallest unit of the currency (EUR 0.01, JPY 1, KWD 0.001)",
         "major",
     )
+    connection: Column = _about("whose row it is, where own books have rows of several connections")
+    connection_values: Values = _about("values of connection whose rows are compared", ())
+    other_values: Values = _about(
+        "values of connection that are known and left out; any other is not understood", ()
+    )
 
     def columns(self) -> dict[str, str]:
         """Return the column of each role that has one."""
-        return {role: value for role, value in self if value and role != "amount_unit"}
+        return {role: value for role, value in self if value and role not in NO_COLUMNS}
+
+    @model_validator(mode="after")
+    def _require_values(self) -> "OwnRoles":
+        if bool(self.connection) != bool(self.connection_values):
+            raise ValueError("must have both connection and connection_values, or none of them")
+        if self.other_values and not self.connection:
+            raise ValueError("other_values are values of the role connection: name its column")
+        both = set(self.connection_values) & set(self.other_values)
+        if both:
+            raise ValueError(f"{min(both)} is in connection_values and in other_values")
+        return self
 
 
 class OwnSource(values.Table):
@@ -89,6 +109,14 @@ class OwnSource(values.Table):
         if self.roles.id:
             return "id"
         return "number" if self.roles.number else "totals"
+
+    @property
+    def of_connection(self) -> str:
+        """Which of its rows are meant, for people; empty: all."""
+        roles = self.roles
+        if not roles.connection:
+            return ""
+        return f" whose {roles.connection} is {' or '.join(roles.connection_values)}"
 
     @property
     def place(self) -> str:

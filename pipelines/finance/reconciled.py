@@ -46,7 +46,7 @@ WITH known AS (
     UNION ALL BY NAME
     SELECT rules.rule
     FROM reconciliation.rules AS rules
-    WHERE list_contains({rules}, rules.rule) OR starts_with(rules.rule, 'own_')
+    WHERE list_contains({rules}, rules.rule) OR rules.own_source IS NOT NULL
     UNION ALL BY NAME
     SELECT
         unnest(['high', 'medium', 'low']) AS severity,

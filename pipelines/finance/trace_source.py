@@ -18,6 +18,7 @@ from pipelines.finance import mapping as mappings
 from pipelines.finance.books import why_outdated
 from pipelines.finance.inputs import read_copies
 from pipelines.finance.reconcile.close_copy import MAPPING, require_intact
+from pipelines.finance.reconcile.own.inputs import RULE
 from pipelines.finance.reconcile.roles import find_roles
 from pipelines.finance.reconciled import create_rows, open_books, open_reconciled
 from pipelines.metadata.tables import Close
@@ -32,6 +33,13 @@ VIEWS: Final = {
     "billed": "temp.billed",
     "corrections": "reconciliation.corrections",
     "fees": "reconciliation.without_usage",
+}
+# Columns that earlier copies lack, with what they follow from there.
+LATER: Final = {
+    "breaks": {
+        "own_source": f"if(starts_with(rule, '{RULE}'), substr(rule, {len(RULE) + 1}), NULL)"
+    },
+    "break_rows": {"file": "NULL::VARCHAR"},  # a copy before own books
 }
 # Each figure with its rows; one without rows has a row without `scan_id`.
 BREAK: Final = """
@@ -197,7 +205,14 @@ def _create_views(db: duckdb.DuckDBPyConnection, folder: Path) -> None:
         if file.exists():  # copies of the first formats have no records of breaks
             kind = "TEMP VIEW" if name.startswith("temp.") else "VIEW"
             view = name.removeprefix("temp.")
-            query = f"FROM read_parquet({quote_text(str(file))})"
-            if table == "break_rows" and "file" not in db.sql(query).columns:
-                query = f"SELECT *, NULL::VARCHAR AS file {query}"  # a copy before own books
-            db.execute(f"CREATE {kind} {view} AS {query}")
+            db.execute(f"CREATE {kind} {view} AS {_query_of(db, table, file)}")
+
+
+def _query_of(db: duckdb.DuckDBPyConnection, table: str, file: Path) -> str:
+    """Return the query of a table of a copy, with the columns that earlier copies lack."""
+    query = f"FROM read_parquet({quote_text(str(file))})"
+    columns = db.sql(query).columns
+    for column, value in LATER.get(table, {}).items():
+        if column not in columns:
+            query = f"SELECT *, {value} AS {column} {query}"
+    return query

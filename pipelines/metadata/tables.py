@@ -324,6 +324,20 @@ class CorrectionRow(Base, kw_only=True):
     seen_at: Mapped[datetime]
 
 
+class OwnSourceRow(Base, kw_only=True):
+    """What a source of own books had: the most rows since `fewest_rows` was set, its first month.
+
+    A source that is taken out of the mapping keeps its row.
+    """
+
+    __tablename__ = "own_sources"
+
+    source: Mapped[str] = mapped_column(primary_key=True)
+    rows: Mapped[int | None]
+    fewest_rows: Mapped[int | None]
+    begins: Mapped[date | None]
+
+
 class BooksRow(Base, kw_only=True):
     """One file of books: of which version, made when, from data that ends at `as_of`."""
 

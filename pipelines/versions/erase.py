@@ -2,7 +2,7 @@
 
 import logging
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Final
@@ -45,6 +45,10 @@ Confirm = Callable[[], object]
 logger = logging.getLogger(__name__)
 
 
+class NothingFound(ConfigurationError):
+    """Nothing that is kept contains the value."""
+
+
 @dataclass(frozen=True)
 class ErasureRequest:
     """What a person wants to be erased, and why.
@@ -78,12 +82,19 @@ class ErasureRequest:
             raise ConfigurationError(f"{reason} Nothing was changed.", FORCE)
 
 
-def erase(stores: Stores, request: ErasureRequest, show: Show, confirm: Confirm) -> list[Row]:
+def erase(
+    stores: Stores,
+    request: ErasureRequest,
+    show: Show,
+    confirm: Confirm,
+    beside: Sequence[Row] = (),
+) -> list[Row]:
     """Erase every record that contains a value; return a row for each file that had one.
 
-    `show` gets what was found, `confirm` raises to stop: both before anything is touched. Versions
-    are erased before scan files: after a kill, the same command finds what is left, and a check
-    fails until then. Raises ConfigurationError if nothing contains the value or too much does,
+    `beside` are the rows of what has it besides records: books are made again without it. `show`
+    gets what was found, `confirm` raises to stop: both before anything is touched. Versions are
+    erased before scan files: after a kill, the same command finds what is left, and a check fails
+    until then. Raises ConfigurationError if nothing contains the value or too much does,
     ArchiveDamaged, StorageFailed.
     """
     request.require_plausible()
@@ -94,14 +105,14 @@ def erase(stores: Stores, request: ErasureRequest, show: Show, confirm: Confirm)
         if published:
             # Raises for a lost file: one from a backup would bring the records back.
             published.file()
-        found = find(stores, identifier)
+        found = replace(find(stores, identifier), beside=list(beside))
         with stores.metadata.transaction() as session:
             begun = {erasure.subject for erasure in unfinished_erasures(session)}
         show(found)
         # What is left of an erasure that was interrupted may be a larger share than all there was.
         if decision.subject not in begun:
-            if not found.files:
-                raise ConfigurationError("No file contains the value. Nothing was changed.")
+            if not found.files and not beside:
+                raise NothingFound("No file contains the value. Nothing was changed.")
             request.require_little(found)
         confirm()
         decision.details = {"records": found.records, "files": len(found.files)}
@@ -114,7 +125,7 @@ def erase(stores: Stores, request: ErasureRequest, show: Show, confirm: Confirm)
             )
         with stores.metadata.transaction() as session:
             add_decision(session, replace(decision, kind="erased"))
-    return [file.row() for file in found.files]
+    return [*(file.row() for file in found.files), *beside]
 
 
 def _map_paths(stores: Stores) -> frozenset[FieldPath]:
@@ -201,7 +212,7 @@ def _erase_memory(session: Session, identifier: Identifier) -> None:
     What was posted to a month is signed off with it, so it stays without a name.
     """
     for remembered in session.scalars(select(BreakRow)):
-        if _is_in_break(remembered, identifier):
+        if is_in_break(remembered, identifier):
             session.delete(remembered)
     for posted in session.scalars(select(CorrectionRow)):
         if posted.id is not None and identifier.is_equal(_record_of(posted.id, posted.side)):
@@ -210,7 +221,7 @@ def _erase_memory(session: Session, identifier: Identifier) -> None:
             posted.partner = ERASED
 
 
-def _is_in_break(remembered: BreakRow, identifier: Identifier) -> bool:
+def is_in_break(remembered: BreakRow, identifier: Identifier) -> bool:
     """Return whether a break names the identifier: as a partner, in its subject or its cause."""
     # A subject is one or several names. A cause is a sentence, of which any word may be a name.
     subject = remembered.subject or ""

@@ -71,11 +71,15 @@ class SearchedFile:
 
 @dataclass(frozen=True)
 class SearchResult:
-    """What a search found: files that contain the value, shares by list, other spellings."""
+    """What a search found: files that contain the value, shares by list, other spellings.
+
+    `beside` are the rows of what contains it besides records.
+    """
 
     files: list[SearchedFile]
     shares: dict[str, Share]
     hints: list[Row]
+    beside: list[Row] = field(default_factory=list)
 
     @property
     def records(self) -> int:

@@ -1,16 +1,13 @@
 """Copies of closed months that earlier releases wrote are read, and compared with today's rows."""
 
-import hashlib
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from pipelines.finance.close import list_closes
 from pipelines.finance.reconcile.close_copy import FORMAT, MANIFEST
-from pipelines.metadata.tables import Close
-from tests.reconcile.months import OCTOBER, POSTED, close, publish_closed, restate
+from tests.reconcile.months import OCTOBER, POSTED, close, publish_closed, restate, rewrite
 from tests.versions.homes import Stores, home_of
 
 closed = home_of(publish_closed)
@@ -24,20 +21,6 @@ ADDED: dict[int, tuple[set[str], set[str]]] = {
         {"previous", "sums"},
     ),
 }
-
-
-def rewrite(folder: Path, stores: Stores, **members: Any) -> None:
-    """Let manifest and metadata database name the files of a copy as they are."""
-    manifest = folder / MANIFEST
-    manifest.chmod(0o600)
-    files = {}
-    for file in folder.iterdir():
-        if file != manifest:
-            files[file.name] = hashlib.sha256(file.read_bytes()).hexdigest()
-    manifest.write_text(json.dumps({**members, "sha256": files}))
-    with stores.metadata.transaction() as session:
-        for each in session.query(Close):
-            each.manifest_sha256 = hashlib.sha256(manifest.read_bytes()).hexdigest()
 
 
 def write_as(number: int, folder: Path, stores: Stores) -> None:

@@ -283,7 +283,8 @@ def written(
             "CREATE SCHEMA reconciliation; CREATE TABLE reconciliation.breaks (rule VARCHAR, "
             "month DATE, connection VARCHAR, partner VARCHAR, currency VARCHAR, break_id VARCHAR, "
             "used_amount DECIMAL(38, 5), difference DECIMAL(38, 5), uncertain VARCHAR, "
-            "doubt VARCHAR, cause VARCHAR, state VARCHAR); CREATE TABLE reconciliation.corrections "
+            "doubt VARCHAR, cause VARCHAR, state VARCHAR, own_source VARCHAR); "
+            "CREATE TABLE reconciliation.corrections "
             "(month DATE, number INTEGER, side VARCHAR, connection VARCHAR, id VARCHAR, "
             "partner VARCHAR, currency VARCHAR, difference DECIMAL(38, 5), posted_to DATE); "
             "CREATE TABLE reconciliation.break_rows (side VARCHAR, connection VARCHAR, "
@@ -294,7 +295,7 @@ def written(
         for number, each in enumerate(breaks):
             db.execute(
                 "INSERT INTO reconciliation.breaks VALUES ($1, $2, 'acme', $3, $4, $5, $6, $7, $8, "
-                "NULL, 'missing on the bill', $9)",
+                "NULL, 'missing on the bill', $9, NULL)",
                 [
                     *(each.rule, each.month, each.partner, each.currency, f"b{number}"),
                     *(each.used, each.difference, each.uncertain, each.state),

@@ -30,9 +30,13 @@ from pipelines.finance.reconcile.own.sources import load_texts
 from pipelines.finance.report import read_figures_of_books
 from pipelines.finance.reports.render import render_page
 from pipelines.finance.reports.verdicts import judge
+from pipelines.finance.statements.tables import prepare
 from pipelines.finance.trace_figure import trace_break
+from pipelines.finance.trace_source import open_copy
+from pipelines.metadata.tables import Close
 from tests.finance.workbooks import read_totals
 from tests.reconcile.books import MAPPING, bill, decide, line, publish
+from tests.reconcile.months import rewrite
 from tests.reconcile.own import HEAD, LEDGER, METER, METERED, OCTOBER, SEPTEMBER, publish_own, write
 from tests.versions.homes import Stores, home_of
 
@@ -466,7 +470,7 @@ def test_the_copy_of_a_month_has_its_own_rows(own: Stores) -> None:
     # What own books say is in no sum of billed minus used.
     own_total, total = "EUR, own books", "EUR, usage and billing"
     query = f"""
-    SELECT if(starts_with(rule, 'own'), '{own_total}', '{total}'), sum(difference)
+    SELECT if(own_source IS NULL, '{total}', '{own_total}'), sum(difference)
     FROM '{copy}/breaks.parquet' WHERE currency = 'EUR' GROUP BY ALL
     """
     totals = read_totals(copy / "2026-09.xlsx")
@@ -479,6 +483,24 @@ def test_the_copy_of_a_month_has_its_own_rows(own: Stores) -> None:
     traced = trace_break(own, break_id, close="2026-09")
     assert ("own", "b2", 3) in {(row["part"], row["id"], row["row"]) for row in traced["rows"]}
     assert [row["copy"] for row in copies_with(own, "unknown")] == ["2026-09/001"]
+
+
+@pytest.mark.long
+def test_a_copy_of_an_earlier_release_says_which_breaks_are_of_own_books(own: Stores) -> None:
+    copy = closed_copy(own)
+    with duckdb.connect() as db:
+        for name, later in {"breaks": "own_source", "break_rows": "own_source, file"}.items():
+            file = copy / f"{name}.parquet"
+            file.chmod(0o600)
+            db.execute(f"CREATE TABLE {name} AS SELECT * EXCLUDE ({later}) FROM '{file}'")
+            db.execute(f"COPY {name} TO '{file}' (FORMAT parquet)")
+    rewrite(copy, own, **json.loads((copy / "manifest.json").read_bytes()))
+    with own.metadata.transaction() as session:
+        (signed,) = session.query(Close).all()
+    query = "SELECT own_source, count(*) FROM reconciliation.breaks GROUP BY ALL ORDER BY ALL"
+    with open_copy(copy, signed) as db:
+        assert db.execute(query).fetchall() == own.rows(query)
+        assert prepare(db, SEPTEMBER_FIRST) == [("acme", "first")]
 
 
 @pytest.mark.long

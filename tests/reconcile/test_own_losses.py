@@ -1,17 +1,21 @@
 """Own books lose nothing in silence: what cannot be compared is a doubt or a reason, or a break."""
 
+from datetime import date
 from typing import Any
 
 import pytest
 
 from pipelines.core.files import write_durably
-from pipelines.finance import own_check
+from pipelines.finance import own_books, own_check
 from pipelines.finance.books import make_books
+from pipelines.finance.close import close_month
+from pipelines.finance.closing.holding import copies_with
 from pipelines.finance.mapping import parse_mapping
+from pipelines.versions.erase import NothingFound
 from tests.reconcile.books import FIRST, MAPPING, bill, decide, line, partners, publish, used
 from tests.reconcile.own import HEAD, LEDGER, METER, METERED, SEPTEMBER, publish_own, write
 from tests.versions.homes import Stores, home_of
-from tests.versions.named import erase
+from tests.versions.named import erase, files_with
 
 FIRST_MONTHS = ["2026-08", "2026-09"]
 
@@ -180,6 +184,37 @@ def test_what_was_erased_does_not_come_back_from_own_books(own: Stores) -> None:
         assert "second" not in str(rows)
     assert breaks(own)["?|[erased]|2026-09-01|EUR"]
     assert breaks(own, "own_meter").keys() == {"[erased]|2026-09-01|EUR"}
+
+
+@pytest.mark.long
+def test_a_value_that_only_own_books_have_is_erased_from_what_is_kept(own: Stores) -> None:
+    name = "Ada Lovelace"
+    write(own, "ledger/2026-11.csv", [HEAD, f"zz,{name},2026-09-30,9.00,EUR"])
+    assert name in str(remade(own).rows("FROM reconciliation.break_rows"))
+    changed = erase(own, name)
+    assert changed >= 2  # what is remembered, and each of the books
+    assert own_books.kept_with(own, name) == []
+    assert own.rows("SELECT partner FROM reconciliation.breaks WHERE subject = 'zz'") == [
+        ("[erased]",)
+    ]
+    close_month(own, date(2026, 9, 1), "ann", "bob")
+    assert own_check.sources_with(own, name) == [{"source": "ledger", "files": "2026-11.csv"}]
+    assert copies_with(own, name) == []
+    with pytest.raises(NothingFound, match="No file contains the value"):
+        erase(own, "nobody has it")
+    own.metadata.close()
+    assert files_with(own.home.root, name) == ["2026-11.csv"]  # that one is the user's
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("meanwhile", ["", MAPPING], ids=["nothing is mapped", "it is taken out"])
+def test_what_a_source_had_is_known_after_books_without_it(many: Stores, meanwhile: str) -> None:
+    write_durably(many.home.mapping_file, meanwhile.encode())
+    make_books(many)
+    write(many, "ledger/2026-09.csv", [HEAD, *map(booked, range(1, 10))])
+    remade(many, LEDGER)
+    assert "10 rows, and had 12 before" in why(many)
+    assert why(remade(many, with_setting("fewest_rows = 10"))) == ""
 
 
 @pytest.mark.long

@@ -182,3 +182,38 @@ def test_what_is_proposed_is_a_thousandth_of_the_median(stores: Stores) -> None:
 
 def stores_amounts(stores: Stores) -> dict[str, Decimal]:
     return {code: amount for code, amount, _source in stores.rows(MATERIALITY)}
+
+
+def publish_of_another_partner(stores: Stores) -> None:
+    """Publish usage that another partner is billed for: at the same price, and for less."""
+    publish(
+        stores,
+        mapping=MATERIAL,
+        partners=partners([FIRST, "second"]),
+        usage=[used("same", "600.00"), used("less", "9.50"), used("tiny", "5.00")],
+        billing=[
+            bill("b1", line("same", "600.00"), partner="second"),
+            bill("b2", line("less", "1.50"), partner="second"),
+            bill("b3", line("tiny", "4.99")),
+        ],
+    )
+
+
+of_another = home_of(publish_of_another_partner)
+
+
+def test_what_another_partner_is_billed_is_at_stake_as_a_whole(of_another: Stores) -> None:
+    query = """
+        SELECT subject, cause, severity, at_stake::VARCHAR, difference::VARCHAR
+        FROM reconciliation.breaks ORDER BY subject
+    """
+    assert of_another.rows(query) == [
+        ("less", "other partner", "medium", "9.50", "-8.00"),
+        ("same", "other partner", "high", "600.00", "0.00"),
+        ("tiny", "other amount", "low", "0.01", "-0.01"),
+    ]
+    listed = list_breaks(of_another, BreakFilter())
+    assert [each["subject"] for each in listed.breaks.to_pylist()] == ["same", "less", "tiny"]
+    assert listed.small_breaks == []
+    sums = "SELECT sum(difference)::VARCHAR FROM finance.month_totals WHERE currency = 'EUR'"
+    assert of_another.rows(sums) == [("-8.01",)]

@@ -168,7 +168,13 @@ def test_the_parts_of_a_month_are_sums_by_reason_and_currency() -> None:
 
 def found(break_id: str, difference: str | None = "1", outcome: str = "open") -> Row:
     amount = None if difference is None else Decimal(difference)
-    return {"break_id": break_id, "difference": amount, "outcome": outcome, "currency": "EUR"}
+    return {
+        "break_id": break_id,
+        "difference": amount,
+        "outcome": outcome,
+        "currency": "EUR",
+        "own_source": None,
+    }
 
 
 def test_the_answer_for_the_version() -> None:

@@ -27,7 +27,7 @@ WITH found AS (
             ELSE found.left_out END AS reason,
         count(*) AS number, sum(found.amount) AS amount, {minor_unit} AS minor_unit
     FROM found
-    WHERE NOT starts_with(found.account_kind, 'own_')
+    WHERE found.own_source IS NULL
         AND (found.left_out IS NULL OR found.amount IS NULL OR found.amount > 0)
     GROUP BY found.currency, reason, found.account_kind, found.connection, found.partner
 )

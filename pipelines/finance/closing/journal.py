@@ -32,7 +32,7 @@ LEAST_SCALE: Final = 4  # digits behind the point that lines of an earlier journ
 UNBILLED: Final = """
 SELECT
     'accrual' AS kind, breaks.rule AS account_kind, breaks.month, breaks.connection,
-    breaks.partner, breaks.currency, breaks.break_id AS source,
+    breaks.partner, breaks.currency, breaks.break_id AS source, breaks.own_source,
     -breaks.difference::{amount} AS amount,
     CASE WHEN breaks.month IS NULL THEN 'it has no month'
          WHEN breaks.difference IS NULL THEN 'it has no amount'

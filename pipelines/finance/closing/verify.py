@@ -32,7 +32,7 @@ FROM (SELECT connection, partner, currency, opening AS o, unposted AS n FROM cop
     {UNION}, if(side = 'usage', difference, -difference) AS c FROM copied.corrections
     {UNION}, 1 AS r, amount AS u FROM copied.used {UNION}, apart, amount AS b FROM copied.billed
     {UNION}, 1 AS k FROM copied.breaks WHERE state <> 'resolved' AND uncertain IS NULL
-        AND rule NOT LIKE 'own%') GROUP BY ALL"""
+        AND own_source IS NULL) GROUP BY ALL"""
 ROLLFORWARD = f"SELECT * EXCLUDE (used_rows, not_counted, open_breaks) FROM ({BALANCES})"
 SUMS = dict.fromkeys(("used", "billed", "fees", "own", "entries", "break_rows"), "amount") | {
     "summary": "used_amount, billed_amount, credited_amount, not_counted_amount, difference",
@@ -51,9 +51,9 @@ FIGURES = {
         billed + credited - used FROM ({BALANCES})"""),
     "break": ("""SELECT break_id, rule, currency, rows, ifnull(used_amount, 0),
         ifnull(billed_amount, 0), ifnull(difference, 0) FROM breaks WHERE gone_at IS NULL""",
-        """SELECT break_id, rule, currency, count(*), part(amount, side = 'usage') AS used,
-        part(amount, side = 'billing') AS billed, if(rule = 'disappeared', 0, billed + if(rule LIKE
-        'own%', used - part(amount, side = 'own'), -used)) FROM break_rows GROUP BY 1, 2, 3"""),
+        """SELECT break_id, rule, currency, count(*), part(amount, side = 'usage') AS u,
+        part(amount, side = 'billing') AS b, if(rule = 'disappeared', 0, b + if(min(own_source)
+        IS NULL, -u, u - part(amount, side = 'own'))) FROM break_rows GROUP BY 1, 2, 3"""),
     "own sum": ("FROM own_totals SELECT source, month, currency, own_rows, own_amount", """FROM own
         SELECT source, month, currency, count(*), sum(amount) WHERE unread IS NULL GROUP BY ALL"""),
     "journal line": ("FROM journal", """FROM entries SELECT * EXCLUDE (month, minor_unit, amount,

@@ -41,7 +41,7 @@ FROM copied.matches AS pairs""",
     "breaks": """
 SELECT
     breaks.currency, breaks.connection, breaks.partner,
-    if(starts_with(breaks.rule, 'own_'), 'own books', 'usage and billing') AS comparison,
+    if(breaks.own_source IS NULL, 'usage and billing', 'own books') AS comparison,
     breaks.break_id, breaks.severity, breaks.rule, breaks.cause, breaks.subject, breaks.rows,
     breaks.used_amount AS used, breaks.billed_amount AS billed, breaks.own_amount AS own,
     breaks.difference, breaks.open_difference, breaks.first_seen, breaks.state, breaks.owner,

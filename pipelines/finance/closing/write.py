@@ -45,7 +45,8 @@ OF_BREAKS: Final = """
 SELECT rows.*{more}
 FROM {table} AS rows
 JOIN (
-    SELECT breaks.break_id, breaks.currency FROM reconciliation.breaks AS breaks
+    SELECT breaks.break_id, breaks.currency, breaks.own_source
+    FROM reconciliation.breaks AS breaks
     WHERE breaks.month = $month
 ) AS breaks USING (break_id)
 """
@@ -53,7 +54,8 @@ JOIN (
 BREAK_ROWS: Final = (
     OF_BREAKS.format(
         table="reconciliation.break_rows",
-        more=", others.owner, others.key, others.record, others.date, others.price",
+        more=", breaks.own_source, others.owner, others.key, others.record, others.date, "
+        "others.price",
     )
     + """
 LEFT JOIN (
@@ -87,7 +89,7 @@ TABLES: Final = {
 SELECT
     breaks.*,
     if(breaks.state <> 'resolved' AND breaks.uncertain IS NULL
-        AND NOT starts_with(breaks.rule, 'own_'), breaks.difference, NULL) AS open_difference
+        AND breaks.own_source IS NULL, breaks.difference, NULL) AS open_difference
 FROM reconciliation.breaks AS breaks
 WHERE breaks.month = $month""",
     "break_rows": BREAK_ROWS,

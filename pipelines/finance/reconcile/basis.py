@@ -26,7 +26,7 @@ from pipelines.metadata.tables import Close
 BEGIN: Final = """
 CREATE TABLE reconciliation.rules (
     rule VARCHAR, question VARCHAR, evaluated BOOLEAN, reason VARCHAR, remedy VARCHAR,
-    rests_on VARCHAR, is_needed BOOLEAN
+    rests_on VARCHAR, is_needed BOOLEAN, own_source VARCHAR
 );
 CREATE TABLE reconciliation.readings (
     months VARCHAR, role VARCHAR, field VARCHAR, table_name VARCHAR, type VARCHAR, scale INTEGER,

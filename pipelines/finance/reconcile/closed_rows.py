@@ -24,7 +24,13 @@ from pipelines.finance.reconcile.statements import MEMORY
 from pipelines.metadata.tables import Close
 from pipelines.warehouse.memory_limit import readable_error
 
-CREATE_MONTHS: Final = """
+# Values whose digests are in variable `erased` are not shown.
+CREATE_HIDDEN: Final = """
+CREATE OR REPLACE TEMP MACRO hidden(value, whole) AS
+    if(list_contains(getvariable('erased')::VARCHAR[], left(sha256(whole), 16)), '[erased]', value);
+"""
+CREATE_MONTHS: Final = f"""
+{CREATE_HIDDEN}
 CREATE TABLE reconciliation.closed_months (
     month DATE, number INTEGER, preparer VARCHAR, reviewer VARCHAR, closed_at TIMESTAMPTZ,
     version INTEGER, is_reopened BOOLEAN, posted_to DATE, manifest_sha256 VARCHAR, note VARCHAR,
@@ -32,8 +38,6 @@ CREATE TABLE reconciliation.closed_months (
     reopened_by VARCHAR, reopened_reason VARCHAR, connections VARCHAR
 );
 CREATE OR REPLACE TEMP TABLE closed_lists (month DATE, list VARCHAR, scan_id VARCHAR);
-CREATE OR REPLACE TEMP MACRO hidden(value, whole) AS
-    if(list_contains(getvariable('erased')::VARCHAR[], left(sha256(whole), 16)), '[erased]', value);
 CREATE OR REPLACE TEMP MACRO hidden_id(side, id) AS
     hidden(id, if(side = 'billing', regexp_replace(id, '#[^#]*$', ''), id));
 """

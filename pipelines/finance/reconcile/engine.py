@@ -59,7 +59,7 @@ SELECT
     NULL
 FROM ({query}) AS found
 """
-INSERT_RULE: Final = "INSERT INTO reconciliation.rules VALUES ($1, $2, $3, $4, $5, $6, $7)"
+INSERT_RULE: Final = "INSERT INTO reconciliation.rules VALUES ($1, $2, $3, $4, $5, $6, $7, $8)"
 
 
 def reconcile(db: duckdb.DuckDBPyConnection, inputs: Inputs) -> None:
@@ -100,6 +100,7 @@ def _insert_rule(db: duckdb.DuckDBPyConnection, statement: Statement, reason: st
             statement.remedy,
             statement.rests_on or None,
             statement.is_needed(reason),
+            None,
         )
         db.execute(INSERT_RULE, about)
 

@@ -54,7 +54,7 @@ def changes_since(earlier: Figures, now: Figures) -> Changes:
     for kind, rows in _moves(earlier.breaks, now.breaks).items():
         named = NAMED if kind == NEW else 0
         # What own books say is in no sum of billed minus used.
-        others = add_up([row for row in rows[named:] if not row.get("is_own")], order)
+        others = add_up([row for row in rows[named:] if row["own_source"] is None], order)
         moves.append(Move(kind, tuple(rows), tuple(rows[:named]), others))
     return Changes(
         version=earlier.version,

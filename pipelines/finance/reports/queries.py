@@ -14,7 +14,6 @@ import pyarrow as pa
 from pipelines.finance.doubt import Doubt
 from pipelines.finance.mapping import REMEDY
 from pipelines.finance.materiality import create_break_order
-from pipelines.finance.reconcile.own.inputs import RULE
 from pipelines.finance.reconcile.statements import read_notes
 from pipelines.finance.reports.accrual import Accrual
 from pipelines.finance.reports.listings import Detail
@@ -24,6 +23,8 @@ from pipelines.warehouse.duckdb_file import Row, fetch_rows
 WITHOUT_AMOUNTS: Final = ("proofs", "as_of")
 # Of a version with which another is compared.
 EARLIER: Final = (*WITHOUT_AMOUNTS, "breaks", "currencies")
+# Books have these tables only if they were compared with own books.
+OF_OWN_BOOKS: Final = ("own_sources", "own_totals")
 QUERIES: Final = (
     *EARLIER, "counterparts", "open_breaks", "months", "trend", "places", "recent", "beside",
     "severities", "uncertain", "partners", "ageing", "reasons", "apart", "late", "gaps",
@@ -31,8 +32,7 @@ QUERIES: Final = (
     "claims", "open_by_rule",
     "unseen_values", "unknown_currencies", "read_otherwise", "signed_months",
     "changed_months", "flux",
-    "receivables", "overdue", "materiality", "small_breaks", "close_remarks", "own_sources",
-    "own_totals",
+    "receivables", "overdue", "materiality", "small_breaks", "close_remarks", *OF_OWN_BOOKS,
 )  # fmt: skip
 """Each becomes a temporary table. A query reads those that `needs` in its first lines names."""
 # Of each partner's month, what the books before had.
@@ -92,9 +92,9 @@ def read_figures(
     tables: dict[str, list[Row]] = {name: [] for name in QUERIES}
     with suppress(duckdb.CatalogException):  # nothing is evaluated
         create_break_order(db)
-    has_own = any(rule.startswith(RULE) for rule in rules)
+    has_own = any(row["own_source"] for row in rules.values())
     for name in in_order(WITHOUT_AMOUNTS if problem else queries):
-        if name.startswith(RULE) and not has_own:
+        if name in OF_OWN_BOOKS and not has_own:
             continue
         tables[name] = _evaluate(db, name)
     not_evaluated = []
@@ -107,7 +107,7 @@ def read_figures(
     if not problem:
         # Own books say nothing about whether billing equals usage.
         tables["not_checked"] = [
-            row for row in not_evaluated if row["is_needed"] and not row["rule"].startswith(RULE)
+            row for row in not_evaluated if row["is_needed"] and row["own_source"] is None
         ]
         unread = read_unread(db)
         doubts = doubts_of(not_evaluated, unread)

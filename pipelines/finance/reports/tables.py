@@ -44,7 +44,7 @@ def lay_out_breaks(open_breaks: Sequence[Row], order: Sequence[str | None]) -> O
         left_out=len(left_out),
         left_out_high=sum(row["severity"] == "high" for row in left_out),
         # What own books say is in no sum of billed minus used.
-        left_out_sums=add_up([row for row in left_out if not row["is_own"]], order),
+        left_out_sums=add_up([row for row in left_out if row["own_source"] is None], order),
     )
 
 

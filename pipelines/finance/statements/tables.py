@@ -29,7 +29,7 @@ SELECT
 FROM reconciliation.breaks AS breaks
 WHERE breaks.month = $month AND breaks.state <> 'resolved' AND breaks.partner IS NOT NULL
     -- What only own books say is nothing that a partner is asked for.
-    AND NOT starts_with(breaks.rule, 'own_');
+    AND breaks.own_source IS NULL;
 CREATE TEMP VIEW statement_sides AS
 SELECT
     'usage' AS side, used.connection, used.partner, used.key, used.currency, used.id,

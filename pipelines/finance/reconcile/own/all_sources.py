@@ -8,6 +8,7 @@ from pipelines.finance.mapping import Mapping as RoleMapping
 from pipelines.finance.reconcile.normalize import Sides
 from pipelines.finance.reconcile.own import statements as sql
 from pipelines.finance.reconcile.own.inputs import OwnInputs
+from pipelines.finance.reconcile.own.left_out import others_of
 from pipelines.finance.reconcile.own.rows import OwnTable, read_scales, scales_of_service
 from pipelines.finance.reconcile.own.third_side import ThirdSide
 
@@ -26,7 +27,7 @@ def read_third_sides(
             continue
         scales = read_scales(scales_of_service(db, source.against))
         table = OwnTable(f"own_{number}", source, mapping.time_zone, scales)
-        third_side = ThirdSide(db, name, table)
+        third_side = ThirdSide(db, name, table, others_of(mapping, source))
         third_side.read(sides, inputs)
         third_sides.append(third_side)
     return third_sides

@@ -39,7 +39,7 @@ def require_rows(name: str, source: OwnSource, before: Before, rows: int) -> Non
     if fewest is not None and rows < fewest:
         raise NotRead(f"{source.place} has {counted(rows, 'row')}, fewer than {fewest:,}")
     if rows == 0:
-        raise NotRead(f"{source.place} has no row")
+        raise NotRead(f"{source.place} has no row{source.of_connection}")
     most = before.most_rows(source) or 0
     if rows < LEAST_SHARE * most:
         # The same number again would change nothing.

@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,7 +17,17 @@ from pipelines.finance.reconcile.own.not_read import NotRead
 
 FETCHED: Final = 10_000
 MEMORY: Final = ":memory:"
+# Of these databases, a transaction sees all rows as they were at one moment.
+AT_ONE_MOMENT: Final = {"postgresql": "REPEATABLE READ", "sqlite": "SERIALIZABLE"}
+DRIVER: Final = {"postgresql": "postgresql+psycopg"}  # the one that is installed with us
 Texts = tuple[str | None, ...]
+
+
+def is_of_one_moment(variable: str) -> bool:
+    """Return whether nothing that changes while a table is read can be seen."""
+    with suppress(ArgumentError):
+        return sa.make_url(os.environ.get(variable, "")).get_backend_name() in AT_ONE_MOMENT
+    return False
 
 
 class TableRows:
@@ -37,9 +48,9 @@ class TableRows:
         redactor = Redactor()
         engine = self._engine(redactor)
         try:
-            # Counted twice in one transaction: rows that came or went show in it.
             self._require_columns(engine)
-            with engine.connect() as connection:
+            with self._transaction(engine) as connection:
+                # Of another database, rows that came or went show in numbers that differ.
                 before = self._count(connection)
                 read = 0
                 for row in self._rows(connection):
@@ -61,7 +72,9 @@ class TableRows:
             raise NotRead(f"the environment variable {self._variable} is not set")
         redactor.add(url)
         try:
-            engine = sa.create_engine(url, hide_parameters=True)
+            address = sa.make_url(url)
+            address = address.set(drivername=DRIVER.get(address.drivername, address.drivername))
+            engine = sa.create_engine(address, hide_parameters=True)
         except (ArgumentError, NoSuchModuleError, ImportError, ValueError):
             raise NotRead(
                 f"{self._variable} holds no valid database URL, or its driver is not installed"
@@ -69,6 +82,18 @@ class TableRows:
         redactor.add(str(engine.url.password or ""))
         self._require_file(engine.url)
         return engine
+
+    @contextmanager
+    def _transaction(self, engine: sa.Engine) -> Iterator[sa.Connection]:
+        """Yield a connection whose transaction sees one moment, if the database can do that."""
+        level = AT_ONE_MOMENT.get(engine.dialect.name)
+        with engine.connect() as connection:
+            if level:
+                connection.execution_options(isolation_level=level)
+            if engine.dialect.name == "sqlite":
+                # Python's driver begins a transaction before it writes, not before it reads.
+                connection.exec_driver_sql("BEGIN")
+            yield connection
 
     def _require_file(self, url: sa.URL) -> None:
         """Raise NotRead for a file of SQLite that is not there: to open it would create it."""

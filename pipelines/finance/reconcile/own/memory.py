@@ -7,7 +7,9 @@ from typing import Final
 import duckdb
 import pyarrow as pa
 
-ROLES: Final = ("id", "number", "partner", "period", "amount", "currency", "quantity")
+ROLES: Final = (
+    "id", "number", "partner", "period", "amount", "currency", "quantity", "connection",
+)  # fmt: skip
 BATCH: Final = 20_000
 TEXTS: Final = "FROM added"
 NumberedTexts = tuple[int, tuple[str | None, ...]]

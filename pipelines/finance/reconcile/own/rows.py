@@ -18,6 +18,7 @@ from pipelines.core.parse import CLOCK, PLAIN_TIME, TIME_BOUNDS
 from pipelines.core.text import quote_text
 from pipelines.finance.currencies import CODES, MOST_DIGITS, SPACES, minor_unit_of
 from pipelines.finance.own_mapping import OwnSource
+from pipelines.finance.reconcile.own.left_out import text_of_other
 from pipelines.finance.reconcile.own.memory import ROLES
 from pipelines.finance.reconcile.spelled import DIGITS, Kind, fit, read_value
 
@@ -29,7 +30,7 @@ CREATE: Final = """
 CREATE OR REPLACE TEMP TABLE {table}_read (
     file INTEGER, row BIGINT, id VARCHAR, partner VARCHAR, currency VARCHAR, month DATE,
     amount DECIMAL(38, {amount}), quantity DECIMAL(38, {quantity}),
-    period_text VARCHAR, amount_text VARCHAR, quantity_text VARCHAR
+    period_text VARCHAR, amount_text VARCHAR, quantity_text VARCHAR, connection_text VARCHAR
 )
 """
 # The usual spellings. The others are read one by one afterwards, each once.
@@ -66,7 +67,7 @@ SELECT
     {file}, typed.row, coalesce(typed.id, typed.number), typed.partner, {currency},
     CAST(date_trunc('month', typed.day) AS DATE), typed.amount_value, typed.quantity_value,
     if(typed.day IS NULL, typed.period, NULL), if(typed.amount_value IS NULL, typed.amount, NULL),
-    if(typed.quantity_value IS NULL, typed.quantity, NULL)
+    if(typed.quantity_value IS NULL, typed.quantity, NULL), {connection}
 FROM typed
 WHERE coalesce({roles}) IS NOT NULL
 """
@@ -108,10 +109,12 @@ SELECT
     rows.file, rows.row, rows.id, rows.partner, rows.currency, rows.month,
     CAST(rows.exact_amount AS DECIMAL(38, {scale})) AS amount,
     CAST(rows.quantity AS DECIMAL(38, {quantity_scale})) AS quantity,
-    CASE WHEN rows.amount IS NULL THEN 'amount' WHEN rows.is_unknown THEN 'currency'
+    CASE WHEN rows.connection_text IS NOT NULL THEN 'connection'
+         WHEN rows.amount IS NULL THEN 'amount' WHEN rows.is_unknown THEN 'currency'
          WHEN {no_month} THEN 'period' WHEN {no_partner} THEN 'partner'
          WHEN rows.quantity_text IS NOT NULL THEN 'quantity' END AS unread,
-    CASE unread WHEN 'amount' THEN rows.amount_text WHEN 'currency' THEN rows.currency
+    CASE unread WHEN 'connection' THEN nullif(rows.connection_text, '')
+         WHEN 'amount' THEN rows.amount_text WHEN 'currency' THEN rows.currency
          WHEN 'period' THEN rows.period_text WHEN 'quantity' THEN rows.quantity_text END AS sent,
     {key} AS key
 FROM rows
@@ -163,6 +166,7 @@ class OwnTable:
             trimmed=", ".join(trimmed),
             roles=", ".join(f"typed.{role}" for role in ROLES),
             currency="upper(typed.currency)",
+            connection=text_of_other(self.source.roles),
             amount_value=_number("trimmed.amount", self.read.amount),
             quantity_value=_number("trimmed.quantity", self.read.quantity),
             local_time=quote_text(LOCAL_TIME),

@@ -11,7 +11,8 @@ CREATE: Final = """
 CREATE TABLE reconciliation.own_sources (
     source VARCHAR, connection VARCHAR, against VARCHAR, place VARCHAR, match_by VARCHAR,
     read_at TIMESTAMPTZ, sha256 VARCHAR, rows BIGINT, rows_before BIGINT, not_understood BIGINT,
-    matched BIGINT, evaluated BOOLEAN, reason VARCHAR, fewest_rows BIGINT, begins DATE
+    matched BIGINT, evaluated BOOLEAN, reason VARCHAR, fewest_rows BIGINT, begins DATE,
+    left_out BIGINT
 );
 CREATE TABLE reconciliation.own_files (
     source VARCHAR, connection VARCHAR, file VARCHAR, sha256 VARCHAR, rows BIGINT
@@ -27,7 +28,7 @@ CREATE TABLE reconciliation.own_totals (
 """
 INSERT_SOURCE: Final = """
 INSERT INTO reconciliation.own_sources
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
 """
 INSERT_FILE: Final = """
 INSERT INTO reconciliation.own_files
@@ -250,8 +251,9 @@ FROM own_found AS found
 # say that is not understood may be any text, also a name.
 OF_MONTH: Final = """
 SELECT
-    {source} AS source, {connection} AS connection, {files}[own.file + 1] AS file, own.row, own.id,
-    own.partner, own.month, own.currency, own.amount, own.quantity, own.unread
+    {source} AS source, {connection} AS connection, {files}[own.file + 1] AS file, own.row,
+    hidden(own.id, own.id) AS id, hidden(own.partner, own.partner) AS partner, own.month,
+    own.currency, own.amount, own.quantity, own.unread
 FROM {table} AS own
 WHERE {is_of_month}
 """

@@ -17,6 +17,7 @@ from pipelines.finance.reconcile.own import statements as sql
 from pipelines.finance.reconcile.own.before import NOTHING, require_begin, require_rows
 from pipelines.finance.reconcile.own.files import PASSING
 from pipelines.finance.reconcile.own.inputs import RULE, OwnInputs
+from pipelines.finance.reconcile.own.left_out import leave_out
 from pipelines.finance.reconcile.own.not_read import NotRead
 from pipelines.finance.reconcile.own.rows import OwnTable, scales_of_service
 from pipelines.finance.reconcile.own.sources import OwnFile, digest_of_all, load_texts
@@ -42,9 +43,12 @@ REMEDY: Final = "Compare both records. Correct your own books, or ask the servic
 class ThirdSide:
     """One source of own books in open books. `problem` says why it is not compared."""
 
-    def __init__(self, db: duckdb.DuckDBPyConnection, name: str, table: OwnTable) -> None:
+    def __init__(
+        self, db: duckdb.DuckDBPyConnection, name: str, table: OwnTable, others: list[str]
+    ) -> None:
         self._db = db
         self._table = table
+        self._others = others
         self.name = name
         self.source: OwnSource = table.source
         self.files: list[OwnFile] = []
@@ -53,6 +57,7 @@ class ThirdSide:
         self.rows: int | None = None
         self.matched: int | None = None
         self.begins: date | None = None
+        self.left_out: list[Row] = []
         self._before = NOTHING
         self._unread_records = 0
         self._scales = table.read
@@ -80,6 +85,7 @@ class ThirdSide:
         try:
             self._require_roles(sides)
             files = load_texts(self._db, self.source, inputs.root, self._table.insert)
+            self.left_out = leave_out(self._db, self._table.name, self._others)
             self._table.read_others(self._db)
             self.files = files
             self.read_at = inputs.now
@@ -232,6 +238,7 @@ class ThirdSide:
             self.problem or self.doubt() or None,
             self.source.fewest_rows,
             self._before.begins if self.problem else self.begins,
+            sum(row["rows"] for row in self.left_out) if self.source.roles.connection else None,
         )
         self._db.execute(sql.INSERT_SOURCE, about)
         if self._first_unread:
@@ -259,6 +266,7 @@ class ThirdSide:
             REMEDY,
             f"less {against}",
             True,
+            self.name,
         )
 
     def _names(self) -> list[str]:

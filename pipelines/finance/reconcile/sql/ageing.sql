@@ -3,7 +3,7 @@
 -- needs: breaks
 -- remedy: Assign or resolve the oldest breaks first.
 SELECT
-    breaks.rule, breaks.severity, breaks.currency,
+    breaks.rule, breaks.own_source, breaks.severity, breaks.currency,
     CASE WHEN breaks.age_days IS NULL THEN 'no month'
          WHEN breaks.age_days <= 1 THEN '0-1' WHEN breaks.age_days <= 7 THEN '2-7'
          WHEN breaks.age_days <= 30 THEN '8-30' ELSE '>30' END AS days,

@@ -5,14 +5,14 @@
 -- what they have. `at_stake` is the amount by which a break is judged.
 WITH found AS (
     SELECT
-        found.break_id, found.rule, found.connection, found.subject,
+        found.break_id, found.rule, rules.own_source, found.connection, found.subject,
         min(found.partner) AS partner, min(found.month) AS month, found.currency,
         min(found.cause) AS cause,
         sum(found.amount) FILTER (found.side = 'usage') AS used_amount,
         sum(found.amount) FILTER (found.side = 'billing') AS billed_amount,
         -- What disappeared counts nowhere any more.
         CASE WHEN found.rule = 'disappeared' THEN 0
-             WHEN starts_with(found.rule, 'own_')
+             WHEN rules.own_source IS NOT NULL
                 THEN coalesce(billed_amount, 0) + coalesce(used_amount, 0)
                     - coalesce(sum(found.amount) FILTER (found.side = 'own'), 0)
              WHEN count(found.amount) > 0
@@ -23,7 +23,9 @@ WITH found AS (
         -- Which records they are, in any order.
         bit_xor(md5_number(concat(found.side, '|', found.id)))::VARCHAR AS rows_digest
     FROM reconciliation.break_rows AS found
-    GROUP BY found.break_id, found.rule, found.connection, found.subject, found.currency
+    LEFT JOIN reconciliation.rules AS rules USING (rule)
+    GROUP BY found.break_id, found.rule, rules.own_source, found.connection, found.subject,
+        found.currency
 ), known AS (
     SELECT
         found.*, coalesce(before.first_seen, getvariable('as_of')) AS first_seen,
@@ -35,7 +37,7 @@ WITH found AS (
     LEFT JOIN temp.memory_breaks AS before USING (break_id)
     UNION ALL BY NAME
     SELECT
-        before.break_id, before.rule, before.connection, before.subject, before.partner,
+        before.break_id, before.rule, rules.own_source, before.connection, before.subject, before.partner,
         before.month, before.currency, before.cause, before.used_amount, before.billed_amount,
         before.difference, before.rows, before.first_seen,
         if(before.gone_at IS NULL AND rules.evaluated,
@@ -53,10 +55,9 @@ WITH found AS (
         -- What is booked to another partner or month is wrong as a whole, whatever the difference.
         CASE WHEN known.rule = 'disappeared'
                 THEN abs(coalesce(known.used_amount, known.billed_amount))
-             WHEN starts_with(known.rule, 'own_')
-                AND known.cause IN ('other partner', 'other month')
-                THEN greatest(abs(known.difference),
-                    abs(coalesce(known.used_amount, known.billed_amount)))
+             WHEN known.cause IN ('other partner', 'other month')
+                THEN greatest(abs(known.difference), abs(known.used_amount),
+                    abs(known.billed_amount))
              ELSE abs(known.difference) END AS at_stake,
         -- The list of which a row that is absent may only not have been seen.
         CASE WHEN starts_with(rules.rests_on, 'less ')
@@ -101,7 +102,7 @@ WITH found AS (
     WHERE lists.is_compared AND lists.ended_at IS NOT NULL
 )
 SELECT
-    judged.break_id, judged.rule, judged.at_stake, judged.connection, judged.partner, partners.name AS partner_name, judged.month,
+    judged.break_id, judged.rule, judged.own_source, judged.at_stake, judged.connection, judged.partner, partners.name AS partner_name, judged.month,
     judged.currency, judged.subject, judged.cause, judged.used_amount, judged.billed_amount,
     judged.difference, judged.rows, judged.rows_digest, judged.first_seen, judged.last_seen, judged.gone_at,
     judged.returned_at, due.due_on,

@@ -60,7 +60,7 @@ SELECT
     CASE WHEN judged.gone_at IS NOT NULL THEN 'evidence'
          WHEN judged.is_resolved THEN judged.person END AS resolved_by,
     judged.reason, judged.uncertain, judged.doubt, judged.due_on, judged.at_stake,
-    judged.materiality,
-    if(starts_with(judged.rule, 'own_'), coalesce(judged.used_amount, 0)
+    judged.materiality, judged.own_source,
+    if(judged.own_source IS NOT NULL, coalesce(judged.used_amount, 0)
         + coalesce(judged.billed_amount, 0) - judged.difference, NULL) AS own_amount
 FROM judged

@@ -11,7 +11,7 @@ CREATE OR REPLACE VIEW finance.partner_months AS
 WITH causes AS (
     SELECT breaks.connection, breaks.partner, breaks.month, breaks.currency, breaks.cause, 1 AS level
     FROM reconciliation.breaks AS breaks
-    WHERE breaks.gone_at IS NULL AND NOT starts_with(breaks.rule, 'own_')
+    WHERE breaks.gone_at IS NULL AND breaks.own_source IS NULL
     UNION ALL
     SELECT
         pairs.connection, unnest([pairs.partner, pairs.billed_partner]), pairs.month,

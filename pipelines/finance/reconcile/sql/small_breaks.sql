@@ -9,7 +9,6 @@ SELECT
 FROM reconciliation.breaks AS breaks
 WHERE breaks.state <> 'resolved' AND breaks.uncertain IS NULL AND breaks.severity <> 'high'
     AND breaks.difference IS NOT NULL
-GROUP BY breaks.connection, breaks.partner, breaks.currency,
-    if(starts_with(breaks.rule, 'own_'), breaks.rule, NULL)
+GROUP BY breaks.connection, breaks.partner, breaks.currency, breaks.own_source
 HAVING coalesce(TRY_CAST(abs(sum(breaks.difference)) AS DECIMAL(38, 18))
     >= any_value(breaks.materiality), true)

@@ -9,7 +9,7 @@ WITH unresolved AS (
         count(*) FILTER (breaks.uncertain IS NULL) AS breaks,
         bool_or(breaks.rule <> 'disappeared' AND breaks.uncertain IS NULL) AS is_wrong
     FROM reconciliation.breaks AS breaks
-    WHERE breaks.state <> 'resolved' AND NOT starts_with(breaks.rule, 'own_')
+    WHERE breaks.state <> 'resolved' AND breaks.own_source IS NULL
     GROUP BY ALL
 ), found AS (
     SELECT

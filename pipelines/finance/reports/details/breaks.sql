@@ -10,5 +10,5 @@ SELECT
 FROM reconciliation.breaks AS breaks
 JOIN break_order AS places USING (break_id)
 LEFT JOIN reconciliation.rules AS rules USING (rule)
-WHERE breaks.state <> 'resolved' AND NOT starts_with(breaks.rule, 'own_')
+WHERE breaks.state <> 'resolved' AND breaks.own_source IS NULL
 ORDER BY breaks.uncertain IS NOT NULL, places.place

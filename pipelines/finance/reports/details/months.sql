@@ -14,7 +14,7 @@ WITH unknown AS (
         count(*) FILTER (breaks.outcome = 'open') AS open_breaks,
         count(*) FILTER (breaks.outcome = 'now uncertain') AS uncertain_breaks
     FROM breaks
-    WHERE NOT breaks.is_own
+    WHERE breaks.own_source IS NULL
     GROUP BY ALL
 ), closed AS (
     SELECT

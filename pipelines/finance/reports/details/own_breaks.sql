@@ -8,7 +8,7 @@ SELECT
     exact(breaks.own_amount) AS own, exact(breaks.difference) AS difference,
     breaks.age_days AS age, breaks.owner, coalesce(breaks.uncertain, breaks.doubt) AS uncertain
 FROM reconciliation.breaks AS breaks
-JOIN reconciliation.own_sources AS sources ON breaks.rule = concat('own_', sources.source)
+JOIN reconciliation.own_sources AS sources ON sources.source = breaks.own_source
 JOIN break_order AS places USING (break_id)
 WHERE breaks.state <> 'resolved'
 ORDER BY breaks.uncertain IS NOT NULL, places.place

@@ -6,7 +6,7 @@ WITH found AS (
         sum(breaks.difference) FILTER (breaks.difference > 0) AS overbilled,
         count(*) AS open_breaks, max(breaks.age_days) AS age
     FROM open_breaks AS breaks
-    WHERE NOT breaks.is_own
+    WHERE breaks.own_source IS NULL
     GROUP BY ALL
 ), sums AS (
     SELECT

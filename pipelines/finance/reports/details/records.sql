@@ -15,5 +15,5 @@ JOIN reconciliation.breaks AS breaks USING (break_id)
 JOIN break_order AS places USING (break_id)
 LEFT JOIN bills ON rows.side = 'billing' AND bills.connection = rows.connection
     AND bills.bill = regexp_replace(rows.id, '#(\d+|rest)$', '')
-WHERE breaks.state <> 'resolved' AND NOT starts_with(breaks.rule, 'own_')
+WHERE breaks.state <> 'resolved' AND breaks.own_source IS NULL
 ORDER BY breaks.uncertain IS NOT NULL, places.place, rows.side DESC, rows.id

@@ -15,5 +15,5 @@ SELECT
     if(breaks.gone_at IS NULL, breaks.reason, 'no longer found in the records') AS reason
 FROM reconciliation.breaks AS breaks
 LEFT JOIN last USING (break_id)
-WHERE breaks.state = 'resolved' AND NOT starts_with(breaks.rule, 'own_')
+WHERE breaks.state = 'resolved' AND breaks.own_source IS NULL
 ORDER BY coalesce(breaks.gone_at, last.decided_at) DESC, breaks.break_id

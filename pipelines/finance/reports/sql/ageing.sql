@@ -5,6 +5,6 @@ SELECT
     sum(ageing.difference) AS difference
 FROM reconciliation.ageing AS ageing
 JOIN currencies ON currencies.currency IS NOT DISTINCT FROM ageing.currency
-WHERE NOT starts_with(ageing.rule, 'own_')
+WHERE ageing.own_source IS NULL
 GROUP BY ageing.currency, ageing.days, currencies.place
 ORDER BY currencies.place

@@ -1,10 +1,11 @@
 -- Every break; `outcome` says what became of it. The largest of each currency come first. Those with
--- own books (`is_own`) are no part of the difference of used and billed.
+-- own books (`own_source`) are no part of the difference of used and billed.
 -- needs: counterparts
 SELECT
     breaks.break_id, breaks.rule, breaks.severity, breaks.connection, breaks.partner,
     breaks.partner_name AS name, breaks.month, breaks.currency, breaks.cause, breaks.difference,
-    breaks.rows, starts_with(breaks.rule, 'own_') AS is_own, breaks.age_days, breaks.due_on, breaks.first_seen, breaks.owner, breaks.uncertain, others.partner AS other_partner,
+    breaks.rows, breaks.own_source, breaks.age_days, breaks.due_on, breaks.first_seen, breaks.owner,
+    breaks.uncertain, others.partner AS other_partner,
     CASE WHEN breaks.gone_at IS NOT NULL THEN 'no longer found'
          WHEN breaks.state = 'resolved' THEN 'resolved by a person'
          WHEN breaks.uncertain IS NOT NULL THEN 'now uncertain' ELSE 'open' END AS outcome

@@ -11,6 +11,6 @@ SELECT
     sum(breaks.difference) AS difference, count(*) AS number
 FROM breaks
 JOIN reconciliation.breaks AS facts USING (break_id)
-WHERE breaks.outcome = 'open' AND NOT breaks.is_own
+WHERE breaks.outcome = 'open' AND breaks.own_source IS NULL
 GROUP BY ALL
 ORDER BY ALL

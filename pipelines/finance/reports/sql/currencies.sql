@@ -25,7 +25,7 @@ LEFT JOIN (
         sum(breaks.difference) FILTER (breaks.difference < 0) AS unbilled,
         sum(breaks.difference) FILTER (breaks.difference > 0) AS overbilled
     FROM breaks
-    WHERE breaks.outcome = 'open' AND NOT breaks.is_own
+    WHERE breaks.outcome = 'open' AND breaks.own_source IS NULL
     GROUP BY breaks.currency
 ) AS breaks ON breaks.currency IS NOT DISTINCT FROM summary.currency
 GROUP BY summary.currency

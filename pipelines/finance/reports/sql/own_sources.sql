@@ -1,9 +1,10 @@
 -- Own books: what was read of each source, why it was not compared, and its open breaks.
 -- needs: open_breaks
 SELECT
-    sources.*, (
+    sources.*, rules.rule, (
         SELECT count(*) FROM open_breaks AS breaks
-        WHERE breaks.rule = concat('own_', sources.source)
+        WHERE breaks.own_source = sources.source
     ) AS open_breaks
 FROM reconciliation.own_sources AS sources
+LEFT JOIN reconciliation.rules AS rules ON rules.own_source = sources.source
 ORDER BY sources.source

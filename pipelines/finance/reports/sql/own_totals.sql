@@ -2,10 +2,10 @@
 -- first, then the newest. `total` counts all.
 -- needs: open_breaks
 WITH open AS (
-    SELECT breaks.rule, breaks.month, breaks.currency, count(*) AS breaks
+    SELECT breaks.own_source, breaks.month, breaks.currency, count(*) AS breaks
     FROM open_breaks AS breaks
-    WHERE breaks.is_own
-    GROUP BY breaks.rule, breaks.month, breaks.currency
+    WHERE breaks.own_source IS NOT NULL
+    GROUP BY breaks.own_source, breaks.month, breaks.currency
 ), ranked AS (
     SELECT
         totals.*, coalesce(open.breaks, 0) AS open_breaks,
@@ -15,7 +15,7 @@ WITH open AS (
             ORDER BY totals.difference <> 0 DESC, totals.month DESC NULLS LAST, totals.currency
         ) AS place
     FROM reconciliation.own_totals AS totals
-    LEFT JOIN open ON open.rule = concat('own_', totals.source)
+    LEFT JOIN open ON open.own_source = totals.source
         AND open.month IS NOT DISTINCT FROM totals.month
         AND open.currency IS NOT DISTINCT FROM totals.currency
 )

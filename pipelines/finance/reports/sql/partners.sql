@@ -14,7 +14,7 @@ WITH ranked AS (
                 breaks.partner
         )) AS rank
     FROM open_breaks AS breaks
-    WHERE NOT breaks.is_own
+    WHERE breaks.own_source IS NULL
     GROUP BY breaks.connection, breaks.partner, breaks.name, breaks.currency
 )
 SELECT

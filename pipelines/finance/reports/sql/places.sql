@@ -5,7 +5,7 @@ WITH known AS (
     SELECT months.month FROM months
     UNION
     SELECT breaks.month FROM reconciliation.breaks AS breaks
-    WHERE NOT starts_with(breaks.rule, 'own_')
+    WHERE breaks.own_source IS NULL
     UNION
     SELECT changed.month FROM reconciliation.closes AS changed WHERE changed.state = 'outdated'
     UNION

@@ -7,7 +7,7 @@ WITH found AS (
         CASE breaks.outcome WHEN 'open' THEN 'open breaks' WHEN 'now uncertain' THEN 'uncertain breaks'
              ELSE breaks.outcome END AS reason, 1 AS number
     FROM breaks
-    WHERE breaks.outcome <> 'no longer found' AND NOT breaks.is_own
+    WHERE breaks.outcome <> 'no longer found' AND breaks.own_source IS NULL
     UNION ALL BY NAME
     SELECT
         lines.connection, lines.partner, lines.month, lines.currency,
