@@ -40,7 +40,7 @@ SELECT
          WHEN breaks.uncertain IS NOT NULL THEN 'uncertain: ' || breaks.uncertain
          WHEN breaks.doubt IS NOT NULL THEN 'uncertain: ' || breaks.doubt
          WHEN breaks.rule NOT IN ('not_billed', 'different') THEN 'it is no unbilled usage'
-         WHEN breaks.cause IN ('other partner', 'other currency')
+         WHEN breaks.cause IN ('other partner', 'other currency', 'no currency')
             THEN 'it is billed to, or in, another one: ' || breaks.cause
          WHEN sign(breaks.difference) <> -sign(ifnull(breaks.used_amount, 0))
             THEN 'the usage is billed in full'
