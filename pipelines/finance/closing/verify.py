@@ -6,9 +6,8 @@ itself), files by SHA-256, figures by rows, opening balances. Prints problems, t
 
 import sys
 
-# Nothing is imported from the folder of the copy: a file in it could be named like a module.
-if __name__ == "__main__" and not sys.flags.isolated and not getattr(sys.flags, "safe_path", False):
-    del sys.path[0]
+if __name__ == "__main__":
+    del sys.path[0]  # the folder of the copy: a file in it may be named like a module
 
 import argparse
 import hashlib
@@ -42,13 +41,12 @@ SUMS = dict.fromkeys(("used", "billed", "fees", "own", "entries", "break_rows"),
     "own_totals": "own_amount, service_amount, difference", "corrections": "difference",
 }  # fmt: skip
 # Figures as they are stored, and as they follow from rows: three names, then amounts and numbers.
-# Of a journal, the copy has no rows of earlier months, nor of the copy that it cancels.
 FIGURES = {
     "roll-forward": ("FROM rollforward", ROLLFORWARD),
     "summary": (f"""SELECT connection, partner, currency, open_breaks, used_rows,
         ifnull(COLUMNS({SUMS["summary"].split(", ")}), 0) FROM summary""", f"""SELECT connection,
-        partner, currency, open_breaks, used_rows, used, billed, credited, not_counted,
-        billed + credited - used FROM ({BALANCES})"""),
+        partner, currency, open_breaks, used_rows, used, billed, credited, not_counted, billed +
+        credited - used FROM ({BALANCES})"""),
     "break": ("""SELECT break_id, rule, currency, rows, ifnull(used_amount, 0),
         ifnull(billed_amount, 0), ifnull(difference, 0) FROM breaks WHERE gone_at IS NULL""",
         """SELECT break_id, rule, currency, count(*), part(amount, side = 'usage') AS u,
@@ -65,10 +63,10 @@ FIGURES = {
         FROM entries SELECT 'reversal', source, currency, -amount WHERE kind = 'accrual' AND
         left_out IS NULL AND source <> close UNION ALL FROM corrections SELECT 'correction',
         concat(side, ' ', id, ' of ', strftime(month, '%Y-%m')), currency, difference"""),
-    "journal entry": ("SELECT 1 LIMIT 0", """FROM entries SELECT entry, kind, currency, sum(amount),
-        sum(ifnull(debit, '-' || credit)::DECIMAL(38,4)), count(*) FILTER (2 * abs(abs(amount) -
-        coalesce(debit, credit, '0')::DECIMAL(38,4)) > minor_unit)
-        WHERE left_out IS NULL GROUP BY ALL"""),
+    "journal entry": ("SELECT 1 LIMIT 0", """FROM entries SELECT entry, kind, currency,
+        sum(amount), sum(ifnull(debit, '-' || credit)::DECIMAL(38,4)), count(*) FILTER (2 *
+        abs(abs(amount) - coalesce(debit, credit, '0')::DECIMAL(38,4)) > minor_unit) WHERE left_out
+        IS NULL GROUP BY ALL"""),
 }  # fmt: skip
 
 
