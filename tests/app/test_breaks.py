@@ -51,6 +51,7 @@ def take(stores: Stores, verdict: BreakDecision = RESOLVE, **chosen: str) -> int
     return len(rows)
 
 
+@pytest.mark.long
 def test_breaks_are_chosen_and_the_most_severe_come_first(books: Stores) -> None:
     assert subjects(books) == BREAKS
     assert subjects(books, rule="not_billed") == [MISSING]
@@ -113,10 +114,8 @@ def test_breaks_are_assigned_resolved_and_reopened(books: Stores, tmp_path: Path
 
 
 def test_a_currency_of_that_name_is_not_the_lack_of_one() -> None:
-    rows = [
-        {"currency": currency, "uncertain": None, "difference": Decimal(5), "rule": "different"}
-        for currency in (None, "None", "EUR", None)
-    ]
+    about = {"uncertain": None, "difference": Decimal(5), "rule": "different", "own_source": None}
+    rows = [{"currency": currency, **about} for currency in (None, "None", "EUR", None)]
     found = [(each["currency"], each["breaks"], each["difference"]) for each in totals(rows)]
     assert found == [("EUR", 1, 5), ("None", 1, 5), (None, 2, 10)]
 

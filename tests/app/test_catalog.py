@@ -146,6 +146,7 @@ TYPES = st.sampled_from(["BIGINT", "DECIMAL(38,2)", "DECIMAL(38,7)", "DECIMAL(20
 NUMBERS = st.decimals(-(10**12), 10**12, places=7)
 
 
+@pytest.mark.long
 @given(st.lists(st.tuples(TYPES, NUMBERS), min_size=1))
 def test_a_common_type_holds_every_number_exactly(given_values: list[tuple[str, Decimal]]) -> None:
     wanted = common_type(kind for kind, _value in given_values)

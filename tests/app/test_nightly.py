@@ -62,6 +62,7 @@ def test_a_night_publishes_reports_and_tells(night: Stores, channel: Channel) ->
     assert not result.problems
 
 
+@pytest.mark.long
 def test_a_night_without_news_writes_and_tells_nothing_again(
     night: Stores, channel: Channel
 ) -> None:
@@ -77,6 +78,7 @@ def test_a_night_without_news_writes_and_tells_nothing_again(
     assert titles(channel) == []
 
 
+@pytest.mark.long
 def test_the_report_shows_newer_books_of_the_same_version(night: Stores) -> None:
     assert "1 open break" in page_of(after_reading(night))
     ((break_id,),) = night.rows(BREAKS)
@@ -88,6 +90,7 @@ def test_the_report_shows_newer_books_of_the_same_version(night: Stores) -> None
     assert "1 open break" not in page_of(result), page_of(result)[9000:12000]
 
 
+@pytest.mark.long
 def test_what_fails_after_publishing_is_said_and_holds_nothing_back(
     night: Stores, channel: Channel
 ) -> None:
@@ -117,6 +120,7 @@ def test_a_night_that_publishes_nothing_says_what_is_found(night: Stores) -> Non
     assert result.checks
 
 
+@pytest.mark.long
 def test_a_failure_of_what_finance_remembers_holds_back_no_rows(
     night: Stores, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

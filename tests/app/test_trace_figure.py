@@ -72,6 +72,7 @@ def test_a_bill_without_a_total_is_proven(books: Stores) -> None:
     assert trace_month(books, FIRST, "2026-10")["same"]
 
 
+@pytest.mark.long
 def test_a_signed_figure_is_traced_in_its_copy(books: Stores) -> None:
     """Although the records have changed since; what the copy does not have is an error."""
     before = traced(books)

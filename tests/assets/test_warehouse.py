@@ -36,7 +36,8 @@ def test_without_a_read_nothing_is_materialized_and_unknown_checks_fail(site: Si
 def test_a_version_of_all_connections_is_published_and_checked(site: Site) -> None:
     site.run_raw(key("acme"), key("beta"))
     write_durably(site.home.mapping_file, SANDBOX_MAPPING.encode())
-    assert set(checks(site.run_job("publish")).values()) == {True}
+    failed = [name for name, passes in checks(site.run_job("publish")).items() if not passes]
+    assert [name.split()[1] for name in failed] == ["account_loaded_twice"]  # both are one client
     assert rows(site.home, USAGE_ROWS) == [(120,)]
     (version,) = site.shown(ONE.published).values()
     assert (version["version"], version["scans loaded"], version["rows new"]) == (1, 6, 170)

@@ -144,6 +144,7 @@ def assert_named(result: Result, file: Path, cure: str) -> None:
 REBUILD = "`partner-sync versions rebuild`"
 
 
+@pytest.mark.long
 def test_a_version_that_was_cut_is_named_by_commands_that_read_it(synced: Cli) -> None:
     file = damage(synced.home, published, cut)
     for command in ("breaks", "status", "report", "export", "versions build"):

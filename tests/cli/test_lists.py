@@ -89,6 +89,7 @@ def test_the_table_of_a_sync_fits_a_terminal() -> None:
         assert line.split() == list(map(shown, values))
 
 
+@pytest.mark.long
 def test_tables_are_for_people(synced: Cli) -> None:
     write_durably(synced.home.mapping_file, SANDBOX_MAPPING.encode())
     edited = synced("status", code=3).stdout  # and the books do not know it yet

@@ -80,8 +80,8 @@ def test_rows_of_a_connection_that_was_removed_are_shown_and_found(
 
 def test_a_sync_that_a_defect_ended_needs_attention(synced: Cli) -> None:
     with opened(synced.home) as session, session.metadata.transaction() as db:
-        db.execute(text("DROP TABLE identities"))
-    assert "no such table: identities" in synced("sync", code=1).stdout
+        db.execute(text("DROP TABLE rate_limit_slots"))
+    assert "no such table: rate_limit_slots" in synced("sync", code=1).stdout
     (run, _first) = synced.json("runs")
     assert run["outcome"] == "failed"
     assert "Unexpected OperationalError at " in run["message"]
@@ -188,6 +188,7 @@ def test_verify_names_each_file_that_is_not_as_recorded(synced: Cli) -> None:
     assert re.search(rf"{unknown} is not in the metadata database", "".join(messages))
 
 
+@pytest.mark.long
 def test_erase_shows_what_it_touches_and_wants_a_yes(synced: Cli) -> None:
     ((partner, name),) = rows(synced.home, "SELECT _key, name FROM current.partners LIMIT 1")
     refused = synced("erase", name, "--reason", "law", "--yes", code=2)

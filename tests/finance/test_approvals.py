@@ -74,6 +74,7 @@ def states(stores: Stores) -> list[str]:
     return [row["state"] for row in list_closes(stores)]
 
 
+@pytest.mark.long
 def test_a_prepared_month_is_not_closed(prepared: Stores) -> None:
     (row,) = list_closes(prepared)
     assert (row["state"], row["problem"], row["reviewer"]) == ("prepared", None, "")
@@ -246,6 +247,7 @@ def test_a_correction_that_comes_before_the_approval_is_in_a_journal(october: St
     assert "usage u of 2026-09" in journal
 
 
+@pytest.mark.long
 def test_a_copy_goes_on_from_the_month_before_as_it_is_closed(october: Stores) -> None:
     reopen_month(october, SEPTEMBER, "cid", "a bill was wrong")
     with pytest.raises(Refused, match="so its opening balances are others"):
@@ -253,6 +255,7 @@ def test_a_copy_goes_on_from_the_month_before_as_it_is_closed(october: Stores) -
     assert "opening balances are others" in list_closes(october)[-1]["problem"]
 
 
+@pytest.mark.long
 def test_evidence_of_an_approval_is_looked_at_again(prepared: Stores) -> None:
     note = {"month": "2026-09", "number": 1, "manifest_sha256": sha256_of(prepared)}
     approvals._close(prepared, Note(OTHER, "2026-09", 1, sha256_of(prepared)))
@@ -287,6 +290,7 @@ def test_an_approval_waits_for_who_posts_corrections(prepared: Stores) -> None:
     assert not file.exists()
 
 
+@pytest.mark.long
 def test_one_of_several_copies_is_named(prepared: Stores) -> None:
     prepare_again(prepared)
     digest = sha256_of(prepared, 2)

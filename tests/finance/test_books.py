@@ -100,6 +100,7 @@ def contents(db: duckdb.DuckDBPyConnection) -> dict[str, list[Any]]:
     return {name: db.execute(f"FROM books.{name} ORDER BY ALL").fetchall() for (name,) in tables}
 
 
+@pytest.mark.long
 def test_a_rollback_undoes_what_later_versions_remember(stores: Stores) -> None:
     first = stores.rows(BREAKS)
     bill_at(stores, "5.00")  # the break is gone
@@ -137,6 +138,7 @@ def test_a_version_that_is_published_again_has_its_memory_again(stores: Stores) 
     assert len(stores.rows(BREAKS)) == 1
 
 
+@pytest.mark.long
 def test_last_seen_is_right_whatever_was_decided(stores: Stores) -> None:
     last = "SELECT last_seen FROM reconciliation.breaks"
     bill_at(stores, "5.01")
@@ -148,6 +150,7 @@ def test_last_seen_is_right_whatever_was_decided(stores: Stores) -> None:
     assert stores.rows(last) == seen
 
 
+@pytest.mark.long
 def test_books_that_lack_an_edited_mapping_or_a_decision_say_so(stores: Stores) -> None:
     cli = Cli(stores.home)
     assert cli("breaks").exit_code == 0
@@ -173,6 +176,7 @@ def test_memory_is_written_only_where_it_changes(stores: Stores) -> None:
     assert [difference for _, difference in rows] == ["0.01", "0.02"]
 
 
+@pytest.mark.long
 def test_books_that_cannot_be_made_leave_the_last_ones_and_say_so(
     stores: Stores, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -201,6 +205,7 @@ def refuse(*_arguments: object) -> None:
     raise StorageFailed("The disk is full.", "Make room.")
 
 
+@pytest.mark.long
 def test_damaged_lost_and_newer_books_are_named_and_made_again(stores: Stores) -> None:
     cli = Cli(stores.home)
     folder = BooksFolder(stores.warehouse)
@@ -221,6 +226,7 @@ def test_damaged_lost_and_newer_books_are_named_and_made_again(stores: Stores) -
         assert cli("breaks").exit_code == 0
 
 
+@pytest.mark.long
 def test_damage_of_any_block_is_found_and_named(stores: Stores) -> None:
     books = published(stores)
     content = books.path.read_bytes()

@@ -61,6 +61,7 @@ def copy_of(stores: Stores, month: str = "2026-09") -> Path:
     return stores.home.closes / month / "001"
 
 
+@pytest.mark.long
 def test_a_broken_account_does_not_block_the_books_of_others(two: Stores) -> None:
     with pytest.raises(ConfigurationError, match="billing of beta is not proven complete"):
         close_month(two, SEPTEMBER, "ann", "bob")

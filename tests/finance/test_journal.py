@@ -115,6 +115,7 @@ def ledger_of(stores: Stores) -> dict[str, Any]:
     return said
 
 
+@pytest.mark.long
 def test_the_report_says_who_pays_and_what_the_journal_would_accrue(books: Stores) -> None:
     october = [*USAGE, used("o", "1.00", day="2026-10-05", partner="nobody")]
     names = partners([FIRST, "other"])
@@ -145,6 +146,7 @@ def entries_of(stores: Stores) -> Path:
     return stores.home.closes / "2026-09" / "001" / "entries.parquet"
 
 
+@pytest.mark.long
 def test_revenue_has_the_other_sides(books: Stores) -> None:
     close(books)
     cost = signed(journal_of(books), "kind", "account", "currency")
@@ -202,6 +204,7 @@ def test_corrections_of_usage_are_posted_and_those_of_bills_are_listed(books: St
     assert left_out == [("7.0000",)]
 
 
+@pytest.mark.long
 def test_without_accounts_there_is_no_journal_and_the_close_says_so(books: Stores) -> None:
     publish_used(books, mapping=TERMS)
     text = close_month(books, *signing())

@@ -38,6 +38,7 @@ def test_what_is_no_whole_pdf_is_not_kept(tmp_path: Path) -> None:
         pdf.print_page(str(browser), "page", tmp_path)
 
 
+@pytest.mark.long
 def test_a_page_is_printed_while_others_work_and_not_after_it_is_erased(
     books: Stores, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -132,6 +132,7 @@ def test_partners_whose_names_look_alike_have_files_of_their_own(books: Stores) 
     assert {oct(Path(file).stat().st_mode)[-3:] for file in files} == {"600"}
 
 
+@pytest.mark.long
 @given(st.text(), st.text())
 @settings(max_examples=50)
 def test_no_two_identifiers_share_a_file_and_each_is_a_safe_name(one: str, other: str) -> None:

@@ -176,6 +176,7 @@ def test_values_in_a_map_may_be_as_deep_as_in_an_object(warehouse: Warehouse) ->
     assert warehouse.load([json.dumps({"id": "k", "m": {"x": {"a": deep}}})]).quarantined == 1
 
 
+@pytest.mark.long
 def test_tables_of_one_map_may_have_columns_of_one_name(warehouse: Warehouse) -> None:
     """Each is stored by the type of its own column."""
     for names in (101, 102):

@@ -42,6 +42,7 @@ def bill_at(stores: Stores, amount: str) -> None:
     publish(stores, billing=[bill("b", line("u", amount))])
 
 
+@pytest.mark.long
 def test_a_break_is_decided_about_and_gone_and_back(stores: Stores) -> None:
     """Five breaks: assigned, resolved, reopened, resolved for its difference, resolved and gone."""
 

@@ -37,6 +37,7 @@ def test_a_copy_that_cannot_be_written_leaves_nothing(
     assert [each.name for each in folder.iterdir()] == ["001"]
 
 
+@pytest.mark.long
 def test_a_close_after_a_killed_one_copies_what_is_published_then(books: Stores) -> None:
     close_month(books, *signing())
     with books.metadata.transaction() as rows:  # as a kill between copy and row leaves it
@@ -58,6 +59,7 @@ def test_records_in_quarantine_are_named(books: Stores) -> None:
     assert "in quarantine, which amounts may lack: 1." in close_month(books, *signing())
 
 
+@pytest.mark.long
 def test_commands_close_list_and_reopen(books: Stores) -> None:
     cli = Cli(books.home)
     month = ("close", "month", "2026-09", "--preparer", "ann")

@@ -105,6 +105,7 @@ def found(stores: Stores) -> dict[Cell, Parts]:
     return parts
 
 
+@pytest.mark.long
 def test_each_part_is_found_to_the_cent(cases: Stores) -> None:
     expected = {}
     for case in CASES:

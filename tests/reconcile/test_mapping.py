@@ -114,6 +114,7 @@ def test_nothing_to_accept(stores: Stores) -> None:
     assert not stores.home.mapping_file.exists()
 
 
+@pytest.mark.long
 def test_commands(session: Stores) -> None:
     cli = Cli(session.home)
     keys = {"role", "field", "evidence", "current_mapping", "problem"}

@@ -183,6 +183,7 @@ def _tolerant(stores: Stores) -> None:
 tolerant = home_of(_tolerant)
 
 
+@pytest.mark.long
 def test_tolerance_of_a_currency_and_of_a_partner(tolerant: Stores) -> None:
     stores = tolerant
     found = stores.rows("SELECT subject FROM reconciliation.breaks ORDER BY 1")

@@ -183,6 +183,7 @@ def test_a_record_that_comes_after_the_close_is_posted_and_taken_back(closed: St
     assert [row[3:] for row in closed.rows(POSTED)] == [*posted, ("3.00", None, "-3.00", "10")]
 
 
+@pytest.mark.long
 def test_what_cannot_be_read_now_is_no_correction_until_it_can_be(closed: Stores) -> None:
     sql = "SELECT state, changed_records, unread_records, net_difference FROM reconciliation.closes"
     restate(closed, "8.00", "7.00")

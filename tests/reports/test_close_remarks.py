@@ -16,6 +16,7 @@ from tests.versions.homes import Stores, home_of
 closed = home_of(publish_closed)
 
 
+@pytest.mark.long
 def test_a_month_is_signed_off_when_it_is_approved(closed: Stores) -> None:
     """Not when its copy was prepared: nobody had signed it then."""
     with closed.metadata.transaction() as session:
@@ -31,6 +32,7 @@ def test_a_month_is_signed_off_when_it_is_approved(closed: Stores) -> None:
     assert f"signed off {prepared:%d %b %Y}" not in page
 
 
+@pytest.mark.long
 def test_a_damaged_copy_says_nothing_of_the_sign_off(closed: Stores) -> None:
     file = closed.home.closes / "2026-09" / "001" / "used.parquet"
     file.chmod(0o600)

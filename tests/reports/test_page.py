@@ -195,6 +195,7 @@ def test_new_and_resolved_breaks_are_named(stores: Stores) -> None:
     assert len(re.findall("first Ltd (, Sep 2026 )?new ", text)) == 3
 
 
+@pytest.mark.long
 def test_a_month_is_right_only_if_it_is_over_and_proven(stores: Stores) -> None:
     about: Record = {"day": "2026-10-05", "recorded": "2026-10-06T10:00:00Z"}
     october = bill("o", line("o", "5.00"), month="2026-10-01", issued="2026-10-31T22:00:00Z")

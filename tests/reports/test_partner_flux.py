@@ -67,6 +67,7 @@ def amounts(**values: str) -> dict[str, Decimal]:
     return {name: Decimal(value) for name, value in values.items()}
 
 
+@pytest.mark.long
 def test_the_largest_changes_come_first_and_the_rest_is_counted(flux_home: Stores) -> None:
     flux = judge(read_figures_of_books(flux_home)).flux
     assert flux
@@ -97,6 +98,7 @@ def test_page_and_json_have_the_same_flux(flux_home: Stores) -> None:
     assert table["other_partners"] == 2
 
 
+@pytest.mark.long
 def test_both_sides_restated_alike_are_shown(restated_home: Stores) -> None:
     changes = judge(read_figures_of_books(restated_home)).changed_months
     assert (changes.total, changes.closed) == (2, 1)
@@ -114,6 +116,7 @@ def test_both_sides_restated_alike_are_shown(restated_home: Stores) -> None:
     assert "Sep 2026, closed first Ltd , EUR 113.00 128.00 113.00 128.00 0.00 0.00" in text
 
 
+@pytest.mark.long
 def test_what_was_known_before_history_is_not_known(bare_home: Stores) -> None:
     read_rows(bare_home, THEN, [A, B])
     read_rows(bare_home, NOW, [A, replace(B, amount="120.00")])

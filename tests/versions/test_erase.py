@@ -22,6 +22,7 @@ CURRENT = "SELECT _key, amount, _valid_from FROM current.usage ORDER BY _key"
 HISTORY = "SELECT _key, amount, _valid_from, _valid_to, _end_reason FROM history.usage ORDER BY ALL"
 
 
+@pytest.mark.long
 def test_records_with_an_identifier_are_erased_and_nothing_else(named: Stores) -> None:
     folder = named.home.root
     exports = named.home.exports

@@ -24,6 +24,7 @@ def publish_three(stores: Stores) -> None:
 three = home_of(publish_three)  # versions 1 to 3, of three scans: 4, 5 and 6 rows
 
 
+@pytest.mark.long
 def test_a_rollback_to_a_newer_version_releases_its_scans(three: Stores) -> None:
     older = previous_versions(three, three.warehouse.require_published())
     assert [each.number for each in older] == [2, 1]
@@ -96,6 +97,7 @@ def test_a_closed_version_that_was_rolled_back_is_not_what_a_rebuild_goes_back_t
     assert published.statuses()[undone] == ScanStatus.HELD
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("before", [None, "id"])
 def test_another_key_that_is_approved_is_that_of_every_row(
     stores: Stores, before: str | None
@@ -120,6 +122,7 @@ def test_another_key_that_is_approved_is_that_of_every_row(
     assert len(stores.keys()) == 4
 
 
+@pytest.mark.long
 def test_a_key_that_is_given_up_is_asked_for_once(stores: Stores) -> None:
     read(stores, Reading(usage(1, 2, 3)))
     build_with_books(stores)

@@ -21,17 +21,15 @@ import duckdb
 PREPARE = "CREATE SCHEMA copied; CREATE MACRO part(x, c) AS coalesce(sum(x) FILTER (c), 0)"
 # Unbilled usage of partners. `unposted`: changes of earlier months that are open, or closed again.
 UNION = "UNION ALL BY NAME SELECT connection, partner, currency"
-BALANCES = f"""
-SELECT connection, partner, currency, part(o, true) AS opening, part(n, true) AS unposted,
-    part(c, true) AS corrections, part(u, true) AS used, part(b, apart IS NULL) AS billed,
-    part(b, apart = 'credit note') AS credited, part(b, apart <> 'credit note') AS not_counted,
-    count(k) AS open_breaks, count(r) AS used_rows,
-    opening + unposted + corrections + used - billed - credited AS closing
-FROM (SELECT connection, partner, currency, opening AS o, unposted AS n FROM copied.opening
-    {UNION}, if(side = 'usage', difference, -difference) AS c FROM copied.corrections
-    {UNION}, 1 AS r, amount AS u FROM copied.used {UNION}, apart, amount AS b FROM copied.billed
-    {UNION}, 1 AS k FROM copied.breaks WHERE state <> 'resolved' AND uncertain IS NULL
-        AND own_source IS NULL) GROUP BY ALL"""
+BALANCES = f""" SELECT connection, partner, currency, part(o, true) AS opening, part(n, true) AS
+    unposted, part(c, true) AS corrections, part(u, true) AS used, part(b, apart IS NULL) AS
+    billed, part(b, apart = 'credit note') AS credited, part(b, apart <> 'credit note') AS
+    not_counted, count(k) AS open_breaks, count(r) AS used_rows, opening + unposted + corrections +
+    used - billed - credited AS closing FROM (SELECT connection, partner, currency, opening AS o,
+    unposted AS n FROM copied.opening {UNION}, if(side = 'usage', difference, -difference) AS c
+    FROM copied.corrections {UNION}, 1 AS r, amount AS u FROM copied.used {UNION}, apart, amount AS
+    b FROM copied.billed {UNION}, 1 AS k FROM copied.breaks WHERE state <> 'resolved' AND uncertain
+    IS NULL AND own_source IS NULL) GROUP BY ALL"""
 ROLLFORWARD = f"SELECT * EXCLUDE (used_rows, not_counted, open_breaks) FROM ({BALANCES})"
 SUMS = dict.fromkeys(("used", "billed", "fees", "own", "entries", "break_rows"), "amount") | {
     "summary": "used_amount, billed_amount, credited_amount, not_counted_amount, difference",
@@ -75,11 +73,10 @@ def read_sums(db: duckdb.DuckDBPyConnection, folder: Path) -> dict[str, list[dic
     db.execute(f"{PREPARE}; USE copied")
     sums = {}
     for file in sorted(folder.glob("*.parquet")):
-        db.read_parquet(str(file)).create_view(file.stem)
-        names = ["currency", "rows", *SUMS[file.stem].split(", ")]
-        texts = ", ".join(f"sum({name})::VARCHAR" for name in names[2:])
-        query = f"SELECT currency, count(*), {texts} FROM {file.stem} GROUP BY 1 ORDER BY 1"
-        sums[file.stem] = [dict(zip(names, row, strict=True)) for row in db.sql(query).fetchall()]
+        view = db.read_parquet(str(file)).create_view(file.stem)
+        texts = f"sum(COLUMNS({SUMS[file.stem].split(', ')}))::VARCHAR"
+        found = view.aggregate(f"currency, count(*) AS rows, {texts}", "currency").order("currency")
+        sums[file.stem] = [dict(zip(found.columns, row, strict=True)) for row in found.fetchall()]
     return sums
 
 
@@ -93,8 +90,7 @@ def find_problems(folder: Path, signed: str) -> abc.Iterator[str]:
     for name in sorted({name for name, _ in files.items() ^ found.items()}):
         yield f"{name} is missing, was changed, or was added"
     with duckdb.connect() as db:
-        sums = read_sums(db, folder)
-        if sums != manifest["sums"]:
+        if (sums := read_sums(db, folder)) != manifest["sums"]:
             yield "manifest.json has other numbers of rows, or other sums, than the tables"
         has = {"journal": "entries" in sums, "own": "own" in sums}
         if has["journal"]:
