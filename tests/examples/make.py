@@ -7,7 +7,7 @@ it was written. There is no PDF, as it would need a browser.
 import json
 import sys
 import tempfile
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
@@ -23,7 +23,7 @@ from sandbox.data.dataset import dataset
 from sandbox.data.plant import plant
 from sandbox.data.sizes import Sizes
 from tests.reconcile.months import SERVICE
-from tests.versions.homes import Reading, Stores, read
+from tests.versions.homes import DAY, Reading, Stores, read
 
 FOLDER: Final = Path(__file__).parents[2] / "examples"
 SEED: Final = 7
@@ -81,8 +81,10 @@ def _publish(stores: Stores) -> None:
     stores.clock.now = BEGIN
     stores.configure("demo", **SERVICE)
     made = dataset(SEED, SIZES, plant(SEED, SIZES))
-    for stream, key in KEYS.items():
+    for minutes, (stream, key) in enumerate(KEYS.items()):
         rows = getattr(made, stream)
+        # A reading begins a day later: all are of one night.
+        stores.clock.now = BEGIN - DAY + timedelta(minutes=minutes)
         records = [json.loads(record) for record in rows.rows(0, rows.count)]
         read(stores, Reading(records, stream, connection="demo", key=key, page_size=500))
     build_with_books(stores)

@@ -9,6 +9,7 @@ from decimal import Decimal
 from functools import reduce
 from hashlib import sha256
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,7 +25,7 @@ from pipelines.finance.reports.queries import Figures
 from pipelines.finance.reports.render import render_page, render_report
 from pipelines.finance.signing import Signing
 from tests.finance.test_close_connections import read_lists
-from tests.reconcile.books import FIRST, decide, partners
+from tests.reconcile.books import FIRST, MAPPING, bill, decide, line, partners, publish, used
 from tests.reconcile.months import BILLS, SEPTEMBER, SERVICE, TERMS, USAGE
 from tests.reports.conftest import HUGE, SCRIPT, publish_books
 from tests.versions.homes import Stores, home_of, made_home
@@ -201,3 +202,26 @@ def test_resolved_breaks_have_person_and_reason(stores: Stores) -> None:
     (one,) = [row for row in lists["resolved"]["rows"] if row["break_id"] == number]
     assert (one["resolved_by"], one["reason"], one["difference"]) == ("ann", "seen", "0.01")
     assert number not in [row["break_id"] for row in lists["breaks"]["rows"]]
+
+
+@pytest.mark.long
+def test_what_is_unpaid_is_listed_however_old_it_is(tmp_path: Path) -> None:
+    """Of other months, only bills of open breaks and those of which something is to be paid."""
+    stores = Stores.open(tmp_path / "home")
+    stores.configure()
+    counted = 'counted_statuses = ["paid"]'
+    mapping = MAPPING.replace(counted, f'{counted[:-1]}, "open"]\npaid_statuses = ["paid"]')
+    days = {"u": "2026-05-10", "v": "2026-06-10", "w": "2026-08-10", "x": "2026-09-10"}
+    bills = [
+        bill("old", line("u"), month="2026-05-01", status="open"),
+        bill("done", line("v"), month="2026-06-01"),
+        bill("august", line("w"), month="2026-08-01"),
+        bill("september", line("x")),
+    ]
+    usage = [used(name, day=day) for name, day in days.items()]
+    publish(stores, mapping=mapping, partners=partners([FIRST]), usage=usage, billing=bills)
+    figures = read_figures_of_books(stores, with_details=True)
+    shown = lists_of(render_page(figures))["bills"]["rows"]
+    assert [(row["bill"], row["open"]) for row in shown] == [
+        ("september", None), ("august", None), ("old", "5"),
+    ]  # fmt: skip

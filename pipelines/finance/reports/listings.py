@@ -240,7 +240,7 @@ LISTINGS: Final = (
             STATEMENT,
         ),
         'partner-sync sql "FROM finance.bills"',
-        "Bills and credit notes of the two newest months, and bills of open breaks.",
+        "Bills and credit notes of the two newest months, of open breaks, and what is unpaid.",
         table="reconciliation.bill_totals",
     ),
     Listing(

@@ -1,5 +1,5 @@
 -- The bills of open breaks, then the bills and credit notes of the two newest months that have
--- begun; the newest months first.
+-- begun, and those of which something is still to be paid; the newest months first.
 -- A bill is named by its number, if it has one: identifiers that say nothing take much of the file.
 WITH begun AS (
     SELECT DISTINCT bills.month
@@ -28,4 +28,5 @@ LEFT JOIN to_pay AS open
     ON open.connection = bills.connection AND open.bill = bills.bill
     AND open.currency IS NOT DISTINCT FROM bills.currency
 WHERE of_breaks.bill IS NOT NULL OR bills.month IN (SELECT begun.month FROM begun)
+    OR open.open_amount <> 0
 ORDER BY of_breaks.bill IS NULL, bills.month DESC, bills.partner, bills.partner_id, bill
