@@ -47,6 +47,23 @@ def test_a_damaged_copy_says_nothing_of_the_sign_off(closed: Stores) -> None:
 
 
 @pytest.mark.long
+def test_a_month_that_was_closed_with_another_mapping_is_not_called_unchanged(
+    closed: Stores,
+) -> None:
+    file = closed.home.mapping_file
+    mapping = file.read_text("utf-8")
+    file.write_text(f"# A comment changes no figure.\n{mapping}")
+    make_books(closed)
+    assert "unchanged since" in text_of(render_report(read_figures_of_books(closed)))
+    file.write_text(mapping.replace('quantity = "quantity"\n', "", 1))
+    make_books(closed)
+    figures = read_figures_of_books(closed, with_details=True)
+    page = text_of(render_report(figures))
+    assert "with another mapping : the signed figures may be others" in page
+    assert "unchanged since" not in page
+
+
+@pytest.mark.long
 def test_notes_and_reopenings_are_on_the_page(closed: Stores) -> None:
     page = render_report(read_figures_of_books(closed))
     assert "Comments on signed months Sep 2026, copy 001: note: as agreed." in text_of(page)

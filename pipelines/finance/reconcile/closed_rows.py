@@ -7,6 +7,7 @@ written and proven intact (close_copy).
 import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -35,7 +36,7 @@ CREATE TABLE reconciliation.closed_months (
     month DATE, number INTEGER, preparer VARCHAR, reviewer VARCHAR, closed_at TIMESTAMPTZ,
     version INTEGER, is_reopened BOOLEAN, posted_to DATE, manifest_sha256 VARCHAR, note VARCHAR,
     approval VARCHAR, approved_at TIMESTAMPTZ, accept_open VARCHAR, reopened_at TIMESTAMPTZ,
-    reopened_by VARCHAR, reopened_reason VARCHAR, connections VARCHAR
+    reopened_by VARCHAR, reopened_reason VARCHAR, connections VARCHAR, has_mapping BOOLEAN
 );
 CREATE OR REPLACE TEMP TABLE closed_lists (month DATE, list VARCHAR, scan_id VARCHAR);
 CREATE OR REPLACE TEMP MACRO hidden_id(side, id) AS
@@ -43,7 +44,7 @@ CREATE OR REPLACE TEMP MACRO hidden_id(side, id) AS
 """
 INSERT_MONTH: Final = """
 INSERT INTO reconciliation.closed_months
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)
 """
 INSERT_LIST: Final = "INSERT INTO closed_lists VALUES ($1, $2, $3)"
 # Rows of a copy have sign -1, those of today 1.
@@ -97,6 +98,7 @@ def create_month_rows(
     db: duckdb.DuckDBPyConnection,
     closes: dict[Path, Close],
     connections: Collection[str] | None,
+    mapping: Mapping | None,
     others: Iterable[str] = (),
 ) -> str:
     """Create view `month_rows`: rows of the copies of closed months, and those of today.
@@ -104,14 +106,15 @@ def create_month_rows(
     View `signed_corrections` has what the closed months took. Both are of some connections (None:
     of all).
 
-    `closes` are all of them by folder; table `closed_months` shows them. Returns why the rows
+    `closes` are all of them by folder; table `closed_months` shows them, and whether each was
+    closed with this mapping. Returns why the rows
     cannot be compared, empty if they can; the view is empty then. Its quantities and amounts have
     types that hold those of today, of earlier versions and of `others` (queries) too: where two
     types meet, DuckDB rounds.
     """
     db.execute(CREATE_MONTHS)
     standing = {folder: close for folder, close in closes.items() if close.reopened_at is None}
-    _insert_months(db, closes.values(), {close.month for close in standing.values()})
+    _insert_months(db, closes, {close.month for close in standing.values()}, mapping)
     of_today = _rows(1, {view: f"(FROM temp.{view} LIMIT 0)" for view in VIEWS}, [], connections)
     no_rows = [of_today, *others]
     no_rows += [MEMORY_ROWS.format(table=f"temp.remembered_{name}") for name in MEMORY]
@@ -128,10 +131,13 @@ def create_month_rows(
 
 
 def _insert_months(
-    db: duckdb.DuckDBPyConnection, closes: Iterable[Close], closed: Collection[date]
+    db: duckdb.DuckDBPyConnection,
+    closes: dict[Path, Close],
+    closed: Collection[date],
+    mapping: Mapping | None,
 ) -> None:
     """Fill table `closed_months`; corrections are posted to the next month that is not closed."""
-    for close in closes:
+    for folder, close in closes.items():
         posted_to = month_after(close.month)
         while posted_to in closed:
             posted_to = month_after(posted_to)
@@ -153,8 +159,22 @@ def _insert_months(
             close.reopened_by,
             close.reopened_reason,
             close.chosen_connections,
+            _has_mapping(folder, mapping),
         )
         db.execute(INSERT_MONTH, row)
+
+
+def _has_mapping(folder: Path, mapping: Mapping | None) -> bool:
+    """Return whether the mapping of a copy makes the same figures; of a damaged copy, true."""
+    with suppress(PartnerSyncError):
+        return _of_figures(read_mapping(folder / MAPPING)) == _of_figures(mapping)
+    return True
+
+
+def _of_figures(mapping: Mapping | None) -> Mapping | None:
+    """Return a mapping without what changes no figure of usage and bills."""
+    others: dict[str, Any] = {"accounts": None, "materiality": {}, "own": {}}
+    return mapping.model_copy(update=others) if mapping else None
 
 
 def _create_signed_corrections(

@@ -168,7 +168,9 @@ class _Engine:
         basis.remember(self.db, self.inputs)
         connections = self.inputs.connections
         own = [third_side.no_row for third_side in self.third_sides]
-        reason = create_month_rows(self.db, self.inputs.closes, connections, own)
+        reason = create_month_rows(
+            self.db, self.inputs.closes, connections, self.inputs.mapping, own
+        )
         if reason:
             self.failed["month_rows"] = reason
         month_rows = self.db.table("month_rows")

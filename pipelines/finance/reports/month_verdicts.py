@@ -40,6 +40,7 @@ class Answer(StrEnum):
 class SignOff(StrEnum):
     """Whether a month is signed off, and whether it is as it was then.
 
+    `OTHER_MAPPING`: no record changed, but its figures may be others than those that were signed.
     `SIGNED_OFF`: no change is known, and nobody can say that there is none. `NOT_KNOWN`: closed
     months could not be compared with their copies.
     """
@@ -51,6 +52,7 @@ class SignOff(StrEnum):
     SIGNED_OFF = "signed off"
     UNCHANGED = "signed off, unchanged since"
     CHANGED = "signed off, changed since"
+    OTHER_MAPPING = "signed off with another mapping"
 
 
 @dataclass(frozen=True)
@@ -226,13 +228,16 @@ def _answer_of_month(
     return Answer.NO_OPEN_BREAK
 
 
+BY_STATE: Final = {"other mapping": SignOff.OTHER_MAPPING, "reopened": SignOff.REOPENED}
+
+
 def _sign_off(cell: Row, *, is_known: bool) -> SignOff:
     if cell["state"] in ("closed", "outdated"):
         if cell["changed_records"]:
             return SignOff.CHANGED
         return SignOff.UNCHANGED if is_known else SignOff.SIGNED_OFF
-    if cell["state"] == "reopened":
-        return SignOff.REOPENED
+    if cell["state"] in BY_STATE:
+        return BY_STATE[cell["state"]]
     is_month_of_the_data = cell["place"] == 0
     if is_month_of_the_data and not cell["is_over"]:
         return SignOff.IN_PROGRESS

@@ -39,7 +39,8 @@ SELECT
         WHERE changes.is_otherwise AND changes.month = closes.month AND NOT closes.is_reopened
     ) AS read_otherwise,
     closes.manifest_sha256, closes.approval, closes.approved_at, closes.note, closes.accept_open,
-    closes.reopened_at, closes.reopened_by, closes.reopened_reason, closes.connections
+    closes.reopened_at, closes.reopened_by, closes.reopened_reason, closes.connections,
+    closes.has_mapping
 FROM reconciliation.closed_months AS closes
 LEFT JOIN months ON months.month = closes.month AND NOT closes.is_reopened
 ORDER BY closes.month, closes.number

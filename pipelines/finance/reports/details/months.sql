@@ -18,7 +18,9 @@ WITH unknown AS (
     GROUP BY ALL
 ), closed AS (
     SELECT
-        closes.month, closes.number, closes.state,
+        closes.month, closes.number,
+        if(closes.state = 'closed' AND NOT closes.has_mapping, 'other mapping', closes.state)
+            AS state,
         coalesce(closes.approved_at, closes.closed_at) AS closed_at, closes.changed_records,
         string_split(closes.connections, ',') AS connections
     FROM reconciliation.closes AS closes

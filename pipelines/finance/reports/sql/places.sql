@@ -12,7 +12,8 @@ WITH known AS (
     SELECT (date_trunc('month', as_of.as_of::DATE) - to_months(unnest([0, 1, 2])))::DATE FROM as_of
 )
 SELECT
-    known.month, coalesce(closes.state, (
+    known.month, coalesce(
+        if(closes.state = 'closed' AND NOT closes.has_mapping, 'other mapping', closes.state), (
         SELECT 'not known' FROM reconciliation.rules AS rules
         WHERE rules.rule = 'closes' AND NOT rules.evaluated
     )) AS state,
