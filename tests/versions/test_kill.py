@@ -204,6 +204,7 @@ WORK = {
 RARE = ("prepare", "erase", "prune", "rollback")  # minutes; most of their steps are those of others
 # Most steps are those of one kind of file after the other. The slow tests kill at each step.
 EVERY = {name: 3 for name in WORK if name not in RARE}
+EVERY |= {"books": 5, "rollback with books": 5, "close": 11}  # their steps are many, and alike
 
 
 def open_copy(copy: Path, _number: int) -> Stores:
