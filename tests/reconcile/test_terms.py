@@ -65,7 +65,7 @@ def test_a_pair_without_a_partner_is_not_balanced_and_makes_no_month(stores: Sto
         billing=[bill("b", line("u"), **nobody), bill("c", line("v"), month="2026-08-01")],
     )
     pairs = "SELECT key, status FROM temp.matches WHERE key <> 'w' ORDER BY key"
-    assert stores.rows(pairs) == [("u", "unknown partner"), ("v", "balanced")]
+    assert stores.rows(pairs) == [("u", "unknown partner"), ("v", "unknown partner")]
     months = "SELECT partner, strftime(month, '%m') FROM reconciliation.summary ORDER BY month"
     assert stores.rows(months) == [(FIRST, "07"), (FIRST, "08"), (None, "09")]
 
