@@ -46,8 +46,10 @@ WITH sides AS (
     WHERE lines.unread IS NULL
     GROUP BY ALL
     UNION ALL BY NAME
+    -- Its rows are in this month, too; but for a row without a partner, beside one that has one.
     SELECT
         exceptions.connection, exceptions.partner, exceptions.month, exceptions.currency,
+        true AS is_break,
         exceptions.status NOT IN ('within tolerance', 'tentative', 'rounding', 'unreadable')
             AS is_wrong,
         exceptions.status = 'tentative' AS is_tentative,
