@@ -34,6 +34,7 @@ class Analyst:
         self._is_over = threading.Event()
         self._reads = 0
         self._versions = defaultdict[str, list[str]](list)
+        self._with_books = set[str]()
         self._failures = list[str]()
 
     def work(self) -> None:
@@ -65,11 +66,16 @@ class Analyst:
                 if not link.is_symlink():
                     continue
                 version = link.readlink().name
+                books = folder / "books.duckdb"
+                # The first version is published before its books; later there are always some.
+                if books.is_symlink():
+                    self._with_books.add(home)
                 try:
                     with duckdb.connect(link, read_only=True) as db:
-                        db.execute(f"ATTACH '{folder / 'books.duckdb'}' AS books (READ_ONLY)")
                         counts = db.execute(COUNTS).fetchall()
-                        db.execute("SELECT * FROM books.meta.books").fetchall()
+                        if home in self._with_books:
+                            db.execute(f"ATTACH '{books}' AS books (READ_ONLY)")
+                            db.execute("SELECT * FROM books.meta.books").fetchall()
                 except duckdb.Error as error:
                     self._fail(f"read of {home}, {version}: {error}")
                     continue
