@@ -80,8 +80,8 @@ class RawAmounts:
             asked = slice(int(line), int(line) + 1)
         lines = [_number(each) for each in sent[asked]]
         is_credit = self._is_credit(record)
-        if is_credit and sum(filter(None, map(_readable, sent))) >= 0:
-            lines = [None if amount is None else -amount for amount in lines]
+        if is_credit:
+            lines = [_negative(amount) for amount in lines]
         if is_line:
             return lines[0] if lines else None
         total = _number(self._at(record, "billing.amount"))
@@ -251,14 +251,6 @@ def _negative(amount: Decimal | None) -> Decimal | None:
     if amount is None:
         return None
     return -abs(amount)
-
-
-def _readable(value: Any) -> Decimal | None:
-    """Return an amount; None for what is none."""
-    try:
-        return _number(value)
-    except UnusableRecord:
-        return None
 
 
 def _number(value: Any) -> Decimal | None:

@@ -136,8 +136,8 @@ def test_a_credit_note_is_read_as_it_is_billed() -> None:
     ids = ("c#1#0", "c#1#1", "c#1#2", "c#1#3", "c#1#rest", "c#1")
     rows = [{"stream": "billing", "id": each, "currency": "EUR"} for each in ids]
     assert [amounts.read(row, record) for row in rows] == [
-        *(Decimal("-2.50"), Decimal("0.50"), None, None),
-        *(Decimal("0.00"), Decimal("-2.00")),
+        *(Decimal("-2.50"), Decimal("-0.50"), None, None),
+        *(Decimal("1.00"), Decimal("-2.00")),
     ]
     odd = {**record, "amount": "abc", "lines": [{"n": "250"}, {"n": "abc"}]}
     assert amounts.read(rows[0], odd) == Decimal("-2.50")

@@ -66,16 +66,8 @@ class Analyst:
                 if not link.is_symlink():
                     continue
                 version = link.readlink().name
-                books = folder / "books.duckdb"
-                # The first version is published before its books; later there are always some.
-                if books.is_symlink():
-                    self._with_books.add(home)
                 try:
-                    with duckdb.connect(link, read_only=True) as db:
-                        counts = db.execute(COUNTS).fetchall()
-                        if home in self._with_books:
-                            db.execute(f"ATTACH '{books}' AS books (READ_ONLY)")
-                            db.execute("SELECT * FROM books.meta.books").fetchall()
+                    counts = self._counts(home, link, folder / "books.duckdb")
                 except duckdb.Error as error:
                     self._fail(f"read of {home}, {version}: {error}")
                     continue
@@ -84,6 +76,17 @@ class Analyst:
                     self._versions[home].append(version)
                 if len(counts) != ACCOUNTS or not self._complete.issuperset(counts):
                     self._fail(f"{home}, {version}: rows and keys by account: {counts}")
+
+    def _counts(self, home: str, link: Path, books: Path) -> list[tuple[int, int]]:
+        """Read version and books; the first version is published before there are books."""
+        if books.is_symlink():
+            self._with_books.add(home)
+        with duckdb.connect(link, read_only=True) as db:
+            counts = db.execute(COUNTS).fetchall()
+            if home in self._with_books:
+                db.execute(f"ATTACH '{books}' AS books (READ_ONLY)")
+                db.execute("SELECT * FROM books.meta.books").fetchall()
+        return counts
 
     def _fail(self, message: str) -> None:
         self._failures.append(f"{time.strftime('%H:%M:%S')} {message}")

@@ -158,22 +158,6 @@ def _bill_again(books: Books, chance: Random) -> None:
     books.bills.append(again)
 
 
-def _credit_of_both_signs(books: Books, chance: Random) -> None:
-    """Take off one line and bill another one more; the service may state credits as negative."""
-    first = books.bills[0]
-    less, more = (replace(line, quantity=0) for line in first.lines[:2])
-    less.amount, more.amount = Decimal("9.00"), Decimal("-0.50")
-    total = less.amount + more.amount
-    if chance.random() < 0.5:
-        less.amount, more.amount, total = -less.amount, -more.amount, -total
-    books.bills.append(
-        Bill(
-            f"s{first.id}", first.partner, first.month, first.currency, total, [less, more],
-            kind="credit",
-        )
-    )  # fmt: skip
-
-
 def _other_usage(books: Books, _chance: Random) -> None:
     books.bills[0].lines[0].usage += "77"
 
@@ -186,7 +170,7 @@ def _fee(books: Books, chance: Random) -> None:
 
 CHANGES: tuple[Callable[[Books, Random], None], ...] = (
     _amount, _line_amount, _quantity, _currency, _month, _partner, _status, _drop_line, _drop_usage,
-    _bill_again, _credit_of_both_signs, _other_usage, _fee,
+    _bill_again, _other_usage, _fee,
 )  # fmt: skip
 PARTS = {  # where a value that says nothing may be; the partner of a record: anybody's
     "usage": ("amount", "quantity", "month", "currency"),

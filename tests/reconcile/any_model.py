@@ -130,7 +130,7 @@ class Model:
             for line in lines_of(bill):
                 if isinstance(line.usage, str):
                     odd = is_odd(bill) or is_odd(line)
-                    amount = _of_line(bill, line)
+                    amount = _signed(bill, said(line.amount))
                     quantity = _signed(bill, said(line.quantity))
                     rows[line.usage].append(
                         Row(line.usage, cell_of(bill), amount, quantity, bill, odd)
@@ -256,14 +256,6 @@ def lines_of(bill: Bill) -> list[Line]:
 
 def _signed(bill: Bill, amount: Any) -> Any:
     return -abs(amount) if bill.kind == "credit" and amount is not None else amount
-
-
-def _of_line(bill: Bill, line: Line) -> Any:
-    """Return the amount of a line: what most lines of a credit note say is taken off."""
-    if bill.kind != "credit" or said(line.amount) is None:
-        return said(line.amount)
-    sums = sum((said(each.amount) or ZERO for each in lines_of(bill)), ZERO)
-    return line.amount if sums < 0 else -line.amount
 
 
 def _total(amounts: Sequence[Any]) -> Decimal | None:

@@ -299,8 +299,7 @@ class Sides:
         if name == "currency":
             return code_of(value)
         if name in IDENTIFIERS:
-            # White space comes before "!". Only then it is trimmed, which is slow.
-            return f"if({value} < '!' AND trim({value}, '{SPACES}') = '', NULL, {value})"
+            return f"nullif({value}, '')"
         units = self._units
         if measure_of(name) not in {"amount", "price"} or "minor" not in units.values():
             return value

@@ -74,9 +74,7 @@ FROM {table} AS record
 WHERE {holds}
 """
 # What the lines of a bill do not add up to is a line of its own, so that all of them do. A bill
-# with lines and without a total counts nothing, as in `bills`. Lines of a credit note take off what
-# was billed, whichever sign the service gives them: their sum says which. One of the other sign
-# bills again.
+# with lines and without a total counts nothing, as in `bills`.
 BILLED: Final = """
 WITH bills AS NOT MATERIALIZED ({bills}), lines AS NOT MATERIALIZED (
     SELECT
@@ -87,35 +85,20 @@ WITH bills AS NOT MATERIALIZED ({bills}), lines AS NOT MATERIALIZED (
         coalesce({line_unread_text}, bills.unread_text) AS unread_text,
         {line_plan} AS plan, {line_metric} AS metric, {line_unit} AS unit,
         {line_region} AS region, {line_price} AS price,
-        {line_quantity} AS quantity, {line_amount} AS amount
+        if(bills.is_credit, -abs({line_quantity}), {line_quantity}) AS quantity,
+        if(bills.is_credit, -abs({line_amount}), {line_amount}) AS amount
     FROM {lines} AS line
     {line_joins}
     JOIN bills ON bills._key = line._parent_key AND bills.connection = line._connection
     {of_line}
     WHERE {line_holds}
-), negative AS (
-    SELECT lines.connection, lines._key, lines._valid_from
-    FROM lines
-    WHERE lines.is_credit
-    GROUP BY ALL
-    HAVING sum(lines.amount) < 0
-), signed AS (
-    SELECT
-        lines.* REPLACE (
-            if(lines.is_credit AND negative._key IS NULL, -lines.amount, lines.amount) AS amount,
-            if(lines.is_credit, -abs(lines.quantity) * if(
-                coalesce(if(negative._key IS NULL, -lines.amount, lines.amount), 0) > 0, -1, 1
-            ), lines.quantity) AS quantity
-        )
-    FROM lines
-    LEFT JOIN negative USING (connection, _key, _valid_from)
 ), sums AS (
-    SELECT signed.connection, signed._key, signed._valid_from, sum(signed.amount) AS amount
-    FROM signed
+    SELECT lines.connection, lines._key, lines._valid_from, sum(lines.amount) AS amount
+    FROM lines
     GROUP BY ALL
 ), parts AS (
-    SELECT signed.*
-    FROM signed
+    SELECT lines.*
+    FROM lines
     UNION ALL BY NAME
     SELECT
         bills.* REPLACE (
