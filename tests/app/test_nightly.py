@@ -138,7 +138,9 @@ def test_a_failure_of_what_finance_remembers_holds_back_no_rows(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("keep", [1, 2, 3])
+@pytest.mark.parametrize(
+    "keep", [2, *(pytest.param(keep, marks=pytest.mark.slow) for keep in (1, 3))]
+)
 def test_early_versions_take_no_place_of_those_that_a_rollback_needs(
     night: Stores, keep: int
 ) -> None:

@@ -54,7 +54,7 @@ def raw(value: Any) -> str:
     return str(value) if isinstance(value, Decimal) else json.dumps(value, ensure_ascii=False)
 
 
-@pytest.mark.parametrize("examples", [3, pytest.param(60 * EFFORT, marks=pytest.mark.long)])
+@pytest.mark.parametrize("examples", [3, pytest.param(30 * EFFORT, marks=pytest.mark.long)])
 def test_every_value_of_any_record_is_in_the_tables(
     tmp_path_factory: pytest.TempPathFactory, examples: int
 ) -> None:
