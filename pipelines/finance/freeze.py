@@ -225,9 +225,8 @@ def _copy(
 ) -> Path:
     """Write the copy of a month; return its folder.
 
-    A folder of a close that is not known is kept: the metadata database may be older than it. It is
-    not taken for this close: since a killed command wrote it, decisions may have been made, and
-    corrections posted.
+    A folder of an unknown close is kept: the metadata database may be older than it. It is not
+    reused, because it may lack later decisions and corrections.
     """
     folder = copy_folder(session, close.month, close.number)
     while folder.exists():

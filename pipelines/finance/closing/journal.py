@@ -89,7 +89,7 @@ WITH unbilled AS (
     JOIN reconciliation.break_rows AS rows ON rows.break_id = unbilled.source
     WHERE rows.side = 'usage' AND unbilled.left_out IS NOT NULL
         AND unbilled.account_kind <> 'disappeared'
-        AND NOT starts_with(unbilled.account_kind, 'own_')
+        AND unbilled.own_source IS NULL
     GROUP BY ALL
 ), found AS (
     FROM unbilled

@@ -22,6 +22,7 @@ LEFT_OUT: Final = {
     "the usage is billed in full": "of usage that is billed in full",
     "it is billed to, or in, another one: other partner": "billed to another partner",
     "it is billed to, or in, another one: other currency": "billed in another currency",
+    "it is billed to, or in, another one: no currency": "billed without a currency",
 }
 
 
@@ -63,7 +64,7 @@ class Ledger:
 def read_as_ledger(
     accrual: Accrual, claims: Iterable[Row], not_due: Iterable[Row], order: Sequence[str | None]
 ) -> Ledger:
-    """Return what is said of the ledger.
+    """Return the amounts that a ledger needs.
 
     `claims` are the rows of query `claims`, `not_due` the differences of the month whose bills may
     still come.
