@@ -15,7 +15,7 @@ from pipelines.app.session import AppSession
 from pipelines.core import stop
 from pipelines.core.errors import ConfigurationError, PartnerSyncError
 from pipelines.finance import memory
-from pipelines.finance.books import make_books, try_books
+from pipelines.finance.books import BooksResult, make_only_books, try_books
 from pipelines.finance.closing.holding import copies_with, remarks_with
 from pipelines.finance.inputs import read_copies
 from pipelines.finance.reconcile.close_copy import require_intact
@@ -24,7 +24,7 @@ from pipelines.metadata.scans import ScanStatus
 from pipelines.metadata.tables import Scan, VersionRow, VersionStatus
 from pipelines.versions import change, erase, prune
 from pipelines.versions.change import require_unchanged
-from pipelines.versions.erase import ErasureRequest, NothingFound
+from pipelines.versions.erase import ErasureRequest, ErasureSteps, NothingFound
 from pipelines.versions.left_over import left_over
 from pipelines.versions.search import SearchResult
 from pipelines.versions.version_scans import checkpoint
@@ -211,20 +211,24 @@ def erase_records(
     Statements for partners go first, so that a command that was killed finds the value again.
     """
     statements = list[Row]()
+    made = list[BooksResult]()
 
     def confirm_and_begin() -> None:
         confirm()
         for file in finance.statement.erase_statements(session, request.text):
             statements.append({"file": str(file), "records": None})
 
+    def replace_books() -> None:
+        made.append(make_only_books(session))
+
     with change.change_versions(session):
         memory.settle(session)
     beside = finance.own_books.kept_with(session, request.text)
-    erased = erase.erase(session, request, show, confirm_and_begin, beside)
-    try:
-        make_books(session)
-    except PartnerSyncError as error:
-        raise PartnerSyncError(
-            f"The records are erased, but there are no books: {error}", error.remedy
-        ) from error
+    steps = ErasureSteps(show, confirm_and_begin, replace_books)
+    erased = erase.erase(session, request, steps, beside)
+    for books in made:
+        if books.problem:
+            raise PartnerSyncError(
+                f"The records are erased, but there are no books: {books.problem}", books.remedy
+            )
     return [*erased, *statements]

@@ -108,6 +108,24 @@ def make_books(stores: Stores, *, again: bool = False) -> BooksResult:
         return _make(stores, again=again)
 
 
+def make_only_books(stores: Stores) -> BooksResult:
+    """Make books of the published version, then delete all others; the caller holds `build`.
+
+    The others stay published until then. Where no books can be made, there are none afterwards.
+    """
+    folder = BooksFolder(stores.warehouse)
+    try:
+        made = _make(stores, again=True)
+    except PartnerSyncError as error:
+        made = BooksResult(None, problem=str(error), remedy=error.remedy)
+    if made.books is None:
+        folder.drop_all()
+    for books in folder.every():
+        if books != made.books:
+            folder.drop(books)
+    return made
+
+
 def try_books(stores: Stores) -> BooksResult:
     """Do so; where that fails, log and return why: the version is published all the same."""
     try:
@@ -302,7 +320,10 @@ def _write(
         new = memory.find_new(db)
         _write_about(db, about)
         if changed is None:
+            # One commit waits for the disk once, not 670 times.
+            db.begin()
             comment(db, read_comments("pipelines.versions", "pipelines.finance"))
+            db.commit()
         else:
             earlier_books.merge(db, changed)
     return books, new

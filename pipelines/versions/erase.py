@@ -33,15 +33,12 @@ from pipelines.versions.enough_memory import with_enough_memory
 from pipelines.versions.identifier import Identifier, map_paths
 from pipelines.versions.search import SearchedFile, SearchResult, find
 from pipelines.versions.stores import Stores
-from pipelines.warehouse.books import BooksFolder
 from pipelines.warehouse.duckdb_file import Row
 from pipelines.warehouse.version_files import Version
 
 ERASED: Final = "[erased]"
 SHORTEST_VALUE: Final = 4  # characters
 FORCE: Final = "Check the value. If all these records must go, run the command again with --force."
-Show = Callable[[SearchResult], object]
-Confirm = Callable[[], object]
 logger = logging.getLogger(__name__)
 
 
@@ -82,19 +79,27 @@ class ErasureRequest:
             raise ConfigurationError(f"{reason} Nothing was changed.", FORCE)
 
 
+@dataclass(frozen=True)
+class ErasureSteps:
+    """What the caller does in an erasure.
+
+    `show` gets what was found, `confirm` raises to stop: both before anything is touched.
+    `replace_books` leaves no books but those of the version without the records.
+    """
+
+    show: Callable[[SearchResult], object]
+    confirm: Callable[[], object]
+    replace_books: Callable[[], object]
+
+
 def erase(
-    stores: Stores,
-    request: ErasureRequest,
-    show: Show,
-    confirm: Confirm,
-    beside: Sequence[Row] = (),
+    stores: Stores, request: ErasureRequest, steps: ErasureSteps, beside: Sequence[Row] = ()
 ) -> list[Row]:
     """Erase every record that contains a value; return a row for each file that had one.
 
-    `beside` are the rows of what has it besides records: books are made again without it. `show`
-    gets what was found, `confirm` raises to stop: both before anything is touched. Versions are
-    erased before scan files: after a kill, the same command finds what is left, and a check fails
-    until then. Raises ConfigurationError if nothing contains the value or too much does,
+    `beside` are the rows of what has it besides records. Versions are erased before scan files,
+    books after both: after a kill, the same command does what is left, and a check fails until
+    then. Raises ConfigurationError if nothing contains the value or too much does,
     ArchiveDamaged, StorageFailed.
     """
     request.require_plausible()
@@ -108,15 +113,20 @@ def erase(
         found = replace(find(stores, identifier), beside=list(beside))
         with stores.metadata.transaction() as session:
             begun = {erasure.subject for erasure in unfinished_erasures(session)}
-        show(found)
+        steps.show(found)
         # What is left of an erasure that was interrupted may be a larger share than all there was.
         if decision.subject not in begun:
             if not found.files and not beside:
                 raise NothingFound("No file contains the value. Nothing was changed.")
             request.require_little(found)
-        confirm()
+        steps.confirm()
         decision.details = {"records": found.records, "files": len(found.files)}
         _erase(stores, identifier, found.files, decision)
+        steps.replace_books()
+        # Exports are on this machine; each other one deletes its own.
+        remove(stores.settings.home.exports)
+        stores.warehouse.store.delete_folder(stores.settings.home.reports)
+        stores.warehouse.store.note_erasure()
         left = find(stores, identifier).files
         if left:
             raise PartnerSyncError(
@@ -146,14 +156,8 @@ def _erase(
         # First, because the new version shows these tables.
         _erase_texts(session, identifier, scans)
         _abandon_elsewhere(stores, session)
-    # They are made again from the new version.
-    BooksFolder(stores.warehouse).drop_all()
     _erase_versions(stores, identifier, files)
     _erase_scans(stores, identifier, scans)
-    # Both can be made again. Exports are on this machine; each other one deletes its own.
-    remove(stores.settings.home.exports)
-    stores.warehouse.store.delete_folder(stores.settings.home.reports)
-    stores.warehouse.store.note_erasure()
 
 
 @contextmanager

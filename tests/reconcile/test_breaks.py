@@ -1,5 +1,8 @@
 """What becomes of a break: found, decided about, gone, back; and what is not certain."""
 
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
@@ -18,6 +21,7 @@ from pipelines.finance.breaks import (
 )
 from pipelines.finance.reconcile import engine
 from pipelines.finance.reconcile.statements import Statement, read_statement
+from pipelines.warehouse.books import BooksFolder
 from tests.reconcile.books import MAPPING, bill, decide, home_with, line, publish, used
 from tests.versions.homes import Reading, Stores, read
 from tests.versions.named import erase
@@ -243,6 +247,26 @@ def test_erased_records_are_in_no_table_of_reconciliation(stores: Stores) -> Non
         )
         assert stores.rows(text) == [(0,)], table
     assert breaks(stores, "rule, state") == [("different", "resolved"), ("not_billed", "resolved")]
+
+
+def test_analysts_have_books_at_any_time_of_an_erasure(stores: Stores) -> None:
+    publish(stores, usage=[used("u"), used("secret-1")], billing=[bill("b", line("u"))])
+    stores.configure()
+    is_over = threading.Event()
+    missing = list[float]()
+
+    def look_for_books() -> None:
+        while not is_over.wait(0.001):
+            if not stores.home.books_link.exists():
+                missing.append(time.monotonic())
+
+    with ThreadPoolExecutor(1) as pool:
+        reader = pool.submit(look_for_books)
+        assert erase(stores, "secret-1")
+        is_over.set()
+        reader.result()
+    assert missing == []
+    assert len(BooksFolder(stores.warehouse).every()) == 1
 
 
 @pytest.mark.long

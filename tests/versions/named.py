@@ -1,6 +1,7 @@
 """A home in which some records contain a name that is to be erased."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 from pipelines.app.maintenance import erase_records, rollback
@@ -23,7 +24,7 @@ WITH_NAME: list[Record] = [
 ]
 
 
-def erase(stores: Stores, identifier: str = NAME, confirm: erasing.Confirm = dict) -> int:
+def erase(stores: Stores, identifier: str = NAME, confirm: Callable[[], object] = dict) -> int:
     request = erasing.ErasureRequest(identifier, "they asked", force=True)
     return len(erase_records(stores, request, repr, confirm))
 
