@@ -16,18 +16,24 @@ LONGEST_NUMBER = 18
 # Least values of members of `pagination`.
 LEAST = {"limit": 1, "offset": 0}
 TRUTHS = {"true": True, "1": True, "false": False, "0": False}
+# Members, beside `data` or in `pagination`, that deny that an answer has all its rows.
+DENIALS = ("partial", "incomplete")
+# As in other interfaces, it may only say that more pages follow. So `has_more` counts first.
+TRUNCATED = "truncated"
 
 
 class Pagination(msgspec.Struct):
     """What the service says of a page; None where it does not say it, or not readably.
 
     `total` is the number of rows on all pages. Only the list of invoices documents it, and not
-    where it stands: beside `data`, or in `pagination`.
+    where it stands: beside `data`, or in `pagination`. `denial` is the member by which the service
+    says itself that rows are missing; empty without one.
     """
 
     limit: int | None = None
     has_more: bool | None = None
     total: int | None = None
+    denial: str = ""
 
 
 class ParsedPage(msgspec.Struct):
@@ -50,7 +56,15 @@ class CutPage(ParsedPage):
     """A page cut by its brackets; it may be no JSON as a whole."""
 
 
-class _DocumentedPagination(msgspec.Struct):
+class _Denials(msgspec.Struct, kw_only=True):
+    """What the interface document does not have; only a literal true counts."""
+
+    partial: Any = None
+    incomplete: Any = None
+    truncated: Any = None
+
+
+class _DocumentedPagination(_Denials):
     limit: Annotated[int, msgspec.Meta(ge=1)]
     offset: Annotated[int, msgspec.Meta(ge=0)]
     has_more: bool
@@ -58,7 +72,7 @@ class _DocumentedPagination(msgspec.Struct):
     total: Any = None
 
 
-class _Documented(msgspec.Struct):
+class _Documented(_Denials):
     """A page as the interface document has it."""
 
     data: list[msgspec.Raw]
@@ -66,7 +80,7 @@ class _Documented(msgspec.Struct):
     total: Any = None
 
 
-class _Loose(msgspec.Struct):
+class _Loose(_Denials):
     data: list[msgspec.Raw] | None
     pagination: Any = None
     total: Any = None
@@ -90,7 +104,8 @@ def read_envelope(body: bytes) -> ParsedPage:
         return _read_loosely(body)
     said = page.pagination
     total = _total(page.total, said.total)
-    return ParsedPage(page.data, Pagination(said.limit, said.has_more, total))
+    denial = _denial(page, msgspec.structs.asdict(said), has_more=said.has_more)
+    return ParsedPage(page.data, Pagination(said.limit, said.has_more, total, denial))
 
 
 def _read_loosely(body: bytes) -> ParsedPage:
@@ -107,7 +122,8 @@ def _read_loosely(body: bytes) -> ParsedPage:
     # A limit of 0 says nothing.
     limit = _whole(members.get("limit")) or None
     has_more = _truth(members.get("has_more"))
-    said = Pagination(limit, has_more, _total(page.total, members.get("total")))
+    denial = _denial(page, members, has_more=has_more)
+    said = Pagination(limit, has_more, _total(page.total, members.get("total")), denial)
     return ParsedPage(page.data or [], said, tuple(deviations))
 
 
@@ -159,6 +175,15 @@ def _whole(value: object) -> int | None:
 def _total(beside_data: object, in_pagination: object) -> int | None:
     total = _whole(beside_data)
     return _whole(in_pagination) if total is None else total
+
+
+def _denial(page: _Denials, members: dict[str, Any], *, has_more: bool | None) -> str:
+    """Return the member by which an answer says that it lacks rows; empty if none does."""
+    names = DENIALS if has_more else (*DENIALS, TRUNCATED)
+    for name in names:
+        if getattr(page, name) is True or members.get(name) is True:
+            return name
+    return ""
 
 
 def _truth(value: object) -> bool | None:

@@ -8,12 +8,13 @@ Here: whether agreeing chains are enough, and the rows of them all. Not here: ho
 and compared with another one (`chain.py`).
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from pipelines.extract.chain import Chain
-from pipelines.extract.pages import RowArray, is_in
+from pipelines.extract.pages import Page, RowArray, is_in
 
 # After so many chains, a row that the later ones do not show was removed. Two chains cannot tell a
 # removal from a move: of 300 readings with removals, 143 were PARTIAL (docs/decisions.md).
@@ -85,3 +86,27 @@ class Agreement:
             only_older = older[~is_in(older["mark"], rows["mark"])]
             rows = np.concatenate([rows, only_older])
         return CompleteRows(rows, last.length + len(last.head), len(self._chains))
+
+
+def rows_of_equal_chains(before: Chain, chain: Chain) -> CompleteRows | None:
+    """Return the rows of a list without a key, in which some rows are equal.
+
+    Equal rows could have been mistaken for one another. So the first of two chains must have seen
+    no change, and the second one must show all of it.
+    """
+    if before.meets_head and before.is_still() and chain.repeats(before):
+        return CompleteRows(before.rows(), before.length + len(before.head), chains=2)
+    return None
+
+
+def why_denied(pages: Sequence[Page]) -> str:
+    """Return why the service's own words deny that pages show a whole list; empty if none do."""
+    for page in pages:
+        if page.denial:
+            offset = page.request.offset
+            return f"the service says `{page.denial}` of its own answer at offset {offset:,}"
+    ends = [page for page in pages if page.is_last]
+    # Both numbers are of one answer. Still, the service may count and read at two moments.
+    if ends and ends[-1].lacks_rows:
+        return f"the service counts {ends[-1].total:,} rows, and shows {ends[-1].end:,}"
+    return ""

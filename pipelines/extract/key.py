@@ -85,6 +85,7 @@ class PageReader:
             says_more=said.has_more is not None,
             is_cached=cached_seconds(exchange.headers) > 0,
             total=said.total if self._stream == COUNTED_STREAM else None,
+            denial=said.denial,
         )
 
     def _columns(self, exchange: Exchange, parsed: ParsedPage) -> list[Numbers]:

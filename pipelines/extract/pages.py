@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 # A scan file of another version cannot be resumed: `read_list` might ask for other pages.
-ALGORITHM_VERSION = 9
+ALGORITHM_VERSION = 10
 
 Numbers = npt.NDArray[np.uint64]
 Booleans = npt.NDArray[np.bool_]
@@ -76,9 +76,10 @@ class Page:
     `number` is the number of its exchange in the scan file, `limit` the page size that the service
     says it used, else the one requested. `says_more`: it says `has_more`. `is_cached`: a cache
     answered, with the page as it was some seconds before. `total` is how many rows the service
-    counts on all pages; None where it does not say. `values` has one line a row: the first 8
-    bytes of the SHA-256 of the raw record, then for each of `fields` (the key candidates) a number
-    that stands for its value; 0 where the value is null or missing.
+    counts on all pages; None where it does not say. `denial` is the member by which the service
+    says that the page lacks rows; empty without one. `values` has one line a row: the first 8 bytes
+    of the SHA-256 of the raw record, then for each of `fields` (the key candidates) a number that
+    stands for its value; 0 where the value is null or missing.
     """
 
     number: int
@@ -91,6 +92,7 @@ class Page:
     says_more: bool = True
     is_cached: bool = False
     total: int | None = None
+    denial: str = ""
 
     def __len__(self) -> int:
         """Count the rows."""

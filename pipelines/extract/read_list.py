@@ -13,7 +13,12 @@ from dataclasses import dataclass, field
 from msgspec.structs import replace
 
 from pipelines.core.proof import ListTraits, Method, Proof
-from pipelines.extract.agreement import Agreement, CompleteRows
+from pipelines.extract.agreement import (
+    Agreement,
+    CompleteRows,
+    rows_of_equal_chains,
+    why_denied,
+)
 from pipelines.extract.chain import Chain, read_chain
 from pipelines.extract.key import KeySearch
 from pipelines.extract.pager import KeyChanged, LengthCheck, Pager
@@ -55,7 +60,7 @@ class _Reading:
 
     `moved` tells that two chains showed two orders, `swapped` that one did, `copies` that one
     showed a row twice. `passes_in_vain` counts passes in a row without a new row, `denied` proofs
-    that the service's own count of rows contradicts.
+    that the service's own words contradict. The newest pass begins at page `begins`.
     """
 
     pager: Pager
@@ -65,6 +70,7 @@ class _Reading:
     copies: bool = False
     passes_in_vain: int = 0
     denied: int = 0
+    begins: int = 0
     agreement: Agreement = field(default_factory=Agreement)
 
     def read(self) -> Steps[Proof]:
@@ -72,6 +78,7 @@ class _Reading:
         try:
             while True:
                 rows_before = len(self.pager.seen())
+                self.begins = len(self.pager.pages)
                 chain = yield from self._read_pass()
                 proof = self._conclude(chain)
                 if proof is None:
@@ -171,17 +178,15 @@ class _Reading:
         return behind
 
     def _conclude(self, chain: Chain | None) -> Proof | None:
-        """Return the proof if the list is complete, and no count of the service denies it."""
+        """Return the proof if the list is complete, and the service's own words agree."""
         proof = self._prove(chain)
-        ends = [page for page in self.pager.pages if page.is_last]
-        if proof is None or not ends or not ends[-1].lacks_rows:
+        why = why_denied(self.pager.pages[self.begins :])
+        if proof is None or not why:
             return proof
-        # Both numbers are of one answer. Still, the service may count and read at two moments.
         self.denied += 1
         if self.denied < TRIES:
             return None
-        last = ends[-1]
-        raise ReadingEnded(f"the service counts {last.total:,} rows, and shows {last.end:,}")
+        raise ReadingEnded(why)
 
     def _prove(self, chain: Chain | None) -> Proof | None:
         """Return the proof if the list is complete, by counting or by chains; else None."""
@@ -233,7 +238,7 @@ class _Reading:
         self.pager.require_fresh()
         if not chain.keyed and chain.has_copies():
             self.agreement.begin(chain)
-            return _rows_of_equal_chains(before, chain)
+            return rows_of_equal_chains(before, chain)
         if not chain.agrees(before):
             self.moved = True
             self.agreement.begin(chain)
@@ -325,14 +330,3 @@ def _is_end(last: Page, behind: Page) -> bool:
     # A full page that says that there is more is right, or the empty one behind it is.
     is_denied = last.has_more and not last.is_short
     return not is_denied
-
-
-def _rows_of_equal_chains(before: Chain, chain: Chain) -> CompleteRows | None:
-    """Return the rows of a list without a key, in which some rows are equal.
-
-    Equal rows could have been mistaken for one another. So the first of two chains must have seen
-    no change, and the second one must show all of it.
-    """
-    if before.meets_head and before.is_still() and chain.repeats(before):
-        return CompleteRows(before.rows(), before.length + len(before.head), chains=2)
-    return None

@@ -121,6 +121,38 @@ def test_a_count_of_the_service_that_is_higher_denies_the_proof(rows: int, tmp_p
         assert (scan.completeness.complete, scan.completeness.rows) == (True, rows)
 
 
+@pytest.mark.parametrize("rows", [0, 3, 25])
+def test_an_answer_that_says_that_it_lacks_rows_denies_the_proof(rows: int, tmp_path: Path) -> None:
+    """Beside `data`, or in `pagination`. Said of one reading, the next one may prove the list."""
+
+    def said(member: str, value: object, *, at: int = 0, requests: int = 999) -> SealedScan:
+        def change(page: dict[str, Any]) -> None:
+            is_one = page["pagination"]["offset"] >= at and service.requests <= requests
+            place = page["pagination"] if next(names) % 2 else page
+            place.update({member: value} if is_one else {})
+
+        service = Odd(rows, change)
+        return read(service, tmp_path / f"{next(names)}.jsonl.zst.open")
+
+    names = count()
+    for member in ("partial", "incomplete"):
+        proof = said(member, True).completeness
+        assert not proof.complete
+        assert f"the service says `{member}` of its own answer at offset" in proof.reason
+        assert proof.rows == rows
+    assert not said("truncated", True, at=max(0, rows - LIMIT)).completeness.complete
+    others = [said("partial", value) for value in (False, None, "true", 1, {"partial": True})]
+    for scan in (*others, said("complete", True), said("partial", True, requests=1)):
+        assert (scan.completeness.complete, scan.completeness.rows) == (True, rows)
+
+
+def test_truncated_may_only_say_that_more_pages_follow(tmp_path: Path) -> None:
+    def change(page: dict[str, Any]) -> None:
+        page["truncated"] = page["pagination"]["has_more"]
+
+    assert read(Odd(65, change), tmp_path / "scan").completeness.complete
+
+
 def test_a_short_page_in_the_middle_that_says_nothing_is_not_the_end(tmp_path: Path) -> None:
     def cut(page: dict[str, Any]) -> None:
         if page["data"] and page["data"][0]["usageId"] == "u7":
