@@ -32,8 +32,7 @@ def publish_hostile(stores: Stores) -> None:
 
 
 def written(make: Make, factory: pytest.TempPathFactory) -> Path:
-    stores = made_home(factory, make)
-    copy = stores.copied(factory.mktemp("page") / "home")
+    copy = made_home(factory, make).copied(factory.mktemp("page") / "home")
     return write_report(copy, read_figures_of_books(copy, with_details=True))
 
 

@@ -26,7 +26,7 @@ from tests.reconcile.any_books import Books, Spelling, balanced
 from tests.reconcile.books import FIRST, MAPPING, bill, decide, line, partners, used
 from tests.reconcile.months import SERVICE
 from tests.reconcile.test_any_books import BY_MONTH, BY_USAGE, change
-from tests.versions.homes import DAY, Reading, Stores, home_of, read
+from tests.versions.homes import DAY, MadeHome, Reading, Stores, home_of, read
 
 ANY = {"max_deleted_share": 1, "allow_empty": True}
 STREAMS = dict.fromkeys(("partners", "usage", "billing"), ANY)
@@ -86,7 +86,7 @@ def has_same_facts(stores: Stores) -> bool:
 
 def check(stores: Stores, folder: Path) -> bool:
     """Make books, and the same from nothing in a copy of the home; return whether they are new."""
-    copy = stores.copied(folder)
+    copy = MadeHome(stores.home.root, stores.clock.now).copied(folder)
     is_decided = has_same_facts(stores)
     made = make_books(stores)
     if made.is_new:

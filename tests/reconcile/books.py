@@ -1,5 +1,6 @@
 """Small books of usage and bills, in a home of their own, with the mapping of their fields."""
 
+import hashlib
 from collections.abc import Iterable
 from datetime import timedelta
 from decimal import Decimal
@@ -126,9 +127,15 @@ def publish(
 
 def home_with(usage: list[Record], billing: list[Record], names: Iterable[str] = (FIRST,)) -> Any:
     """Return a fixture: a home in which these lists are published."""
-    return home_of(
-        lambda stores: publish(stores, partners=partners(names), usage=usage, billing=billing)
-    )
+    named = partners(names)
+
+    def make(stores: Stores) -> None:
+        publish(stores, partners=named, usage=usage, billing=billing)
+
+    # By what is in it, as all processes that run tests share a home.
+    content = repr((named, usage, billing))
+    make.__qualname__ = hashlib.sha256(content.encode()).hexdigest()
+    return home_of(make)
 
 
 def decide(stores: Stores, kind: str, break_id: str, **details: Any) -> None:

@@ -55,7 +55,8 @@ def publish_books(stores: Stores) -> None:
 @pytest.fixture(scope="session")
 def figures(tmp_path_factory: pytest.TempPathFactory) -> Figures:
     """Those of version 2."""
-    return figures_of(made_home(tmp_path_factory, publish_books))
+    made = made_home(tmp_path_factory, publish_books)
+    return figures_of(made.copied(tmp_path_factory.mktemp("figures") / "home"))
 
 
 stores = home_of(publish_books)

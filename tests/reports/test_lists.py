@@ -57,7 +57,8 @@ def list_of(text: str) -> dict[str, Any]:
 
 @pytest.fixture(scope="session")
 def detailed(tmp_path_factory: pytest.TempPathFactory) -> Figures:
-    stores = made_home(tmp_path_factory, publish_books)
+    made = made_home(tmp_path_factory, publish_books)
+    stores = made.copied(tmp_path_factory.mktemp("detailed") / "home")
     return read_figures_of_books(stores, with_details=True)
 
 

@@ -1,6 +1,8 @@
 """Homes with real files and scans of made-up records."""
 
+import fcntl
 import json
+import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -38,7 +40,7 @@ Make = Callable[["Stores"], object]
 OpenHome = Callable[[Make], "Stores"]
 SERVICE = {"surface": "merchant", "base_url": "https://example.com", "secret": "A_KEY"}
 
-_MADE: dict[Make, "Stores"] = {}
+_MADE: dict[Make, "MadeHome"] = {}
 _BEGUN: dict[Make, Make] = {}
 
 
@@ -67,12 +69,6 @@ class Stores(AppSession):
             Archive(home.archive),
             Warehouse(home),
         )
-
-    def copied(self, folder: Path) -> "Stores":
-        """Return a copy, at the same time."""
-        copy = Stores.open(shutil.copytree(self.home.root, folder, symlinks=True))
-        copy.clock.now = self.clock.now
-        return copy
 
     def changed(self, **settings: Any) -> "Stores":
         """Return the same home with other settings."""
@@ -136,15 +132,48 @@ def goes_on_from(begin: Make) -> Callable[[Make], Make]:
     return decorate
 
 
-def made_home(factory: pytest.TempPathFactory, make: Make) -> Stores:
-    """Return a home that a function made, the same for all tests of a process. It is closed."""
+@dataclass(frozen=True)
+class MadeHome:
+    """A home that a function made, and the time then. Tests copy it."""
+
+    root: Path
+    now: datetime
+
+    def copied(self, folder: Path) -> Stores:
+        """Return a copy, at the same time."""
+        copy = Stores.open(shutil.copytree(self.root, folder, symlinks=True))
+        copy.clock.now = self.now
+        return copy
+
+
+def made_home(factory: pytest.TempPathFactory, make: Make) -> MadeHome:
+    """Return the home that a function makes: once for all processes that run tests."""
     if make not in _MADE:
-        folder, begin = factory.mktemp("made") / "home", _BEGUN.get(make)
-        stores = made_home(factory, begin).copied(folder) if begin else Stores.open(folder)
+        root = _folder_of_run(factory) / f"{make.__module__}.{make.__qualname__}"
+        with root.with_name(f"{root.name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            _MADE[make] = _made_once(factory, make, root)
+    return _MADE[make]
+
+
+def _made_once(factory: pytest.TempPathFactory, make: Make, root: Path) -> MadeHome:
+    time = root.with_name(f"{root.name}.time")
+    if not time.exists():
+        begin = _BEGUN.get(make)
+        stores = made_home(factory, begin).copied(root) if begin else Stores.open(root)
         make(stores)
         stores.metadata.close()
-        _MADE[make] = stores
-    return _MADE[make]
+        time.write_text(stores.clock.now.isoformat())
+    return MadeHome(root, datetime.fromisoformat(time.read_text()))
+
+
+def _folder_of_run(factory: pytest.TempPathFactory) -> Path:
+    """Return a folder of this run of the tests, whichever of its processes asks."""
+    base = factory.getbasetemp()
+    is_one_of_several = "PYTEST_XDIST_WORKER" in os.environ
+    folder = (base.parent if is_one_of_several else base) / "made"
+    folder.mkdir(exist_ok=True)
+    return folder
 
 
 def home_of(make: Make) -> Any:
