@@ -17,7 +17,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE # tests start many programs; each would compile the code again
 
 .DEFAULT_GOAL := help
-.PHONY: help cluster demo examples test test-long test-all test-bucket test-cluster rehearsal test-slow check dev bench fuzz format lock
+.PHONY: help cluster demo examples test test-long test-ci lint test-all test-bucket test-cluster rehearsal test-slow check dev bench fuzz format lock
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(ROOT)/Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -50,9 +50,15 @@ examples: $(VENV)/.installed ## write examples/ again: working paper, journal, s
 test: $(VENV)/.installed ## the tests (two minutes on two cores)
 	@$(IN) $(PYTEST) -m "not long and not slow"
 
+# With four processes, as some tests wait for a limit or a daemon.
 test-long: $(VENV)/.installed ## the longer tests, in a browser, too (ten minutes)
 	-@$(IN) $(BIN)/python -m tests.browser.install
-	@$(IN) $(PYTEST) -n 4 -m "long and not slow" --durations=20 # some of them wait for a limit or a daemon
+	@$(IN) $(PYTEST) -n 4 -m "long and not slow" --durations=20
+
+# As one run: processes start once, and short tests fill the time in which long ones wait.
+test-ci: $(VENV)/.installed
+	-@$(IN) $(BIN)/python -m tests.browser.install
+	@$(IN) $(PYTEST) -n 4 -m "not slow" --durations=20
 
 test-all: $(VENV)/.installed ## the tests that `make test` leaves out (half an hour)
 	-@$(IN) $(BIN)/python -m tests.office.install
@@ -74,12 +80,13 @@ test-slow: $(VENV)/.installed $(CLUSTER)/.installed ## hours
 	@$(IN) $(CLUSTER)/bin/python -m $(PARALLEL) -m "bucket and slow" tests/files
 	@$(IN) $(BIN)/python -m tests.mutate
 
-check: $(VENV)/.installed ## format, lint, types, layers, tests
+check: lint test ## format, lint, types, layers, tests
+
+lint: $(VENV)/.installed ## format, lint, types, layers
 	$(IN) $(BIN)/ruff format --check .
 	$(IN) $(BIN)/ruff check .
 	$(IN) $(BIN)/mypy
 	$(IN) $(BIN)/lint-imports --no-cache
-	@$(MAKE) -C $(ROOT) test
 
 dev: $(VENV)/.installed ## Dagster's UI and daemon beside a sandbox, on 127.0.0.1
 	@$(IN) $(BIN)/python -m assets.dev

@@ -18,7 +18,7 @@ from pipelines.config.homes import find_homes
 from pipelines.core.errors import ConfigurationError, StorageFailed
 from tests.cli.conftest import Cli
 from tests.reconcile.books import FIRST, bill, line, partners, publish, used
-from tests.versions.homes import Reading, Stores, read
+from tests.versions.homes import Reading, Stores, made_home, read
 
 SUM = """
 SELECT usage._home, sum(usage.amount), count(*)
@@ -48,17 +48,30 @@ class Homes:
     two: Stores
 
 
+def publish_one(stores: Stores) -> None:
+    stores.configure()
+    publish(stores, partners=partners([FIRST]), usage=[used("u"), used("v", "0.50")])
+    publish(stores, billing=[bill("b", line("u", "4.00"))])
+
+
+def publish_two(stores: Stores) -> None:
+    stores.configure()
+    publish(stores, usage=[used("u", "1.2345", more="x"), used("w", LARGE)])
+
+
+def publish_partners(stores: Stores) -> None:
+    stores.configure()
+    publish(stores, partners=partners(["p", "q"]))
+
+
 @pytest.fixture
-def homes(tmp_path: Path) -> Iterator[Homes]:
+def homes(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Homes]:
     """Yield a folder of homes with other types, other columns, without usage, and not published."""
     folder = tmp_path / "homes"
     folder.mkdir()
-    one = open_home(folder / "it's one")
-    publish(one, partners=partners([FIRST]), usage=[used("u"), used("v", "0.50")])
-    publish(one, billing=[bill("b", line("u", "4.00"))])
-    two = open_home(folder / "two")
-    publish(two, usage=[used("u", "1.2345", more="x"), used("w", LARGE)])
-    publish(open_home(folder / "without-usage"), partners=partners(["p", "q"]))
+    one = made_home(tmp_path_factory, publish_one).copied(folder / "it's one")
+    two = made_home(tmp_path_factory, publish_two).copied(folder / "two")
+    made_home(tmp_path_factory, publish_partners).copied(folder / "without-usage")
     open_home(folder / "never-synced")
     yield Homes(folder, two)
     for stores in (one, two):

@@ -37,7 +37,10 @@ def write_as(number: int, folder: Path, stores: Stores) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("number", range(1, FORMAT + 1))
+@pytest.mark.parametrize(
+    "number",
+    [1, *(pytest.param(each, marks=pytest.mark.slow) for each in range(2, FORMAT)), FORMAT],
+)
 def test_a_copy_of_every_format_is_compared_and_followed_by_another(
     closed: Stores, number: int
 ) -> None:

@@ -17,7 +17,7 @@ from pipelines.finance.reports.render import render_report
 from pipelines.metadata.tables import Notification
 from tests.cli.conftest import Cli
 from tests.reconcile.books import FIRST, MAPPING, bill, line, partners, publish, used
-from tests.versions.homes import Stores
+from tests.versions.homes import Stores, home_of
 
 BY_MONTH = MAPPING.replace('line_usage = "lines[].usage"\n', "")
 NOT_RECORDED = MAPPING.replace('recorded = "recorded"\n', "")
@@ -35,10 +35,11 @@ class Case(NamedTuple):
     amount: str = "5.00"
     is_known: bool = True
     unknown_rules: tuple[str, ...] = ()
+    length: str = "slow"  # the mark of the test
 
 
 CASES = (
-    Case("all", ""),
+    Case("all", "", length="long"),
     Case("by month", "Months are compared, as billing.line_usage is not mapped.", BY_MONTH),
     Case(
         "no time of recording",
@@ -64,6 +65,7 @@ CASES = (
         NO_LINES,
         is_known=False,
         unknown_rules=("billed_twice", "unreferenced"),
+        length="long",
     ),
     Case(
         "an amount that is none",
@@ -71,6 +73,7 @@ CASES = (
         amount="five",
         is_known=False,
         unknown_rules=RULES,
+        length="long",
     ),
 )
 
@@ -121,14 +124,22 @@ def _specs() -> list[dg.AssetCheckSpec]:
     return [dg.AssetCheckSpec(rule, asset=Names().reconciliation("breaks")) for rule in RULES]
 
 
-@pytest.mark.long
-def test_that_there_are_no_breaks_is_said_where_it_is_known(stores: Stores) -> None:
+def publish_balanced(stores: Stores) -> None:
     stores.configure()
     bills = [bill("b", line("u"))]
     publish(stores, partners=partners([FIRST]), usage=[used("u")], billing=bills)
-    for case in CASES:
-        publish(stores, mapping=case.mapping, usage=[used("u", case.amount)])
-        check_commands(Cli(stores.home), case)
-        check_report(stores, case)
-        check_dagster(stores, case)
-        check_notification(stores, case)
+
+
+balanced = home_of(publish_balanced)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(case, id=case.name, marks=getattr(pytest.mark, case.length)) for case in CASES],
+)
+def test_that_there_are_no_breaks_is_said_where_it_is_known(balanced: Stores, case: Case) -> None:
+    publish(balanced, mapping=case.mapping, usage=[used("u", case.amount)])
+    check_commands(Cli(balanced.home), case)
+    check_report(balanced, case)
+    check_dagster(balanced, case)
+    check_notification(balanced, case)

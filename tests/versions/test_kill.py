@@ -203,8 +203,8 @@ WORK = {
 
 RARE = ("prepare", "erase", "prune", "rollback")  # minutes; most of their steps are those of others
 # Most steps are those of one kind of file after the other. The slow tests kill at each step.
-EVERY = {name: 3 for name in WORK if name not in RARE}
-EVERY |= {"books": 5, "rollback with books": 5, "close": 11}  # their steps are many, and alike
+EVERY = {name: 5 for name in WORK if name not in RARE}
+EVERY |= {"books": 11, "rollback with books": 11, "close": 23}  # their steps are many, and alike
 
 
 def open_copy(copy: Path, _number: int) -> Stores:
@@ -218,7 +218,7 @@ def kill_work(
     steps: Sequence[tuple[Any, str]] = STEPS,
     every: int = 1,
 ) -> int:
-    """Kill the work at every third step, or so, in a copy each; return where none was left."""
+    """Kill the work at one step of `every`, in a copy each; return where none was left."""
     for k in count(1, every):
         copy = shutil.copytree(home, home.with_name(f"{home.name}-{k}"), symlinks=True)
         child = os.fork()

@@ -132,8 +132,15 @@ def test_a_decision_whose_session_is_lost_is_shown_by_the_next_books(
     assert make_books(reconciled).is_new
 
 
-@pytest.mark.parametrize("elsewhere", [False, True])
-@pytest.mark.parametrize("folder", ["versions", "books"])
+@pytest.mark.parametrize(
+    ("folder", "elsewhere"),
+    [
+        ("versions", True),
+        ("books", False),
+        pytest.param("versions", False, marks=pytest.mark.slow),
+        pytest.param("books", True, marks=pytest.mark.slow),
+    ],
+)
 def test_a_build_that_is_killed_holds_back_nobody(
     reconciled: Stores, server_url: str, folder: str, *, elsewhere: bool
 ) -> None:
