@@ -62,6 +62,7 @@ def test_breaks_are_chosen_and_the_most_severe_come_first(books: Stores) -> None
     assert subjects(books, state="assigned") == []
 
 
+@pytest.mark.long
 def test_an_unknown_value_is_refused_with_what_is_possible(books: Stores) -> None:
     for name, value, possible in (
         ("rule", "other", "billed_twice, different, disappeared, not_billed"),

@@ -44,6 +44,7 @@ KEYS = {
 }
 
 
+@pytest.mark.long
 def test_lists_have_stable_keys_as_json(synced: Cli) -> None:
     ((key,),) = rows(synced.home, "SELECT min(_key) FROM current.partners")
     with opened(synced.home) as session, session.metadata.transaction() as db:

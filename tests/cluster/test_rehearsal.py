@@ -294,6 +294,7 @@ def commands_from_either_machine(rehearsal: Rehearsal, figures: Figures) -> None
 def erase_on_one_machine(rehearsal: Rehearsal, figures: Figures) -> None:
     """The copies of the other machine are gone after its next command."""
     own = rehearsal.cluster.home_of("worker-a", "south")
+    rehearsal.command("worker-a", "south", "status")  # brings what is published, whoever did it
     ((erased,),) = rows(own, "SELECT max(usage_id) FROM current.usage")
     rehearsal.command("worker-b", "south", "erase", erased, *BECAUSE)
     rehearsal.command("worker-a", "south", "status")

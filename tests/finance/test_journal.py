@@ -75,6 +75,7 @@ def signed(lines: list[Line], *names: str) -> Counter[tuple[str, ...]]:
     return Counter({key: amount for key, amount in sums.items() if amount})
 
 
+@pytest.mark.long
 def test_usage_that_is_not_billed_is_accrued_and_reversed(books: Stores) -> None:
     text = close_month(books, *signing())
     lines = journal_of(books)

@@ -217,6 +217,7 @@ def test_a_changed_line_of_the_journal_is_found(october: Path, before: str, afte
     assert (code, "journal line of" in text) == (1, True), text
 
 
+@pytest.mark.long
 def test_an_entry_that_is_forged_with_its_lines_is_found(october: Path) -> None:
     changes = {
         "journal entry": "(source = close AND debit IS NULL), '6.00', credit",

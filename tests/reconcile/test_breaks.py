@@ -79,6 +79,7 @@ def test_a_break_is_decided_about_and_gone_and_back(stores: Stores) -> None:
     assert breaks(stores, "break_id, first_seen") == known
 
 
+@pytest.mark.long
 def test_a_decision_is_about_the_records_that_it_saw(stores: Stores) -> None:
     """Not about others of the same amount; and whatever the clock of this machine says."""
     publish(stores, usage=[used("u"), used("v")], billing=[bill("b", line("v"))])
@@ -249,6 +250,7 @@ def test_erased_records_are_in_no_table_of_reconciliation(stores: Stores) -> Non
     assert breaks(stores, "rule, state") == [("different", "resolved"), ("not_billed", "resolved")]
 
 
+@pytest.mark.long
 def test_analysts_have_books_at_any_time_of_an_erasure(stores: Stores) -> None:
     publish(stores, usage=[used("u"), used("secret-1")], billing=[bill("b", line("u"))])
     stores.configure()

@@ -170,6 +170,7 @@ def test_a_correction_says_what_was_signed_off_though_an_earlier_month_is_open_a
     assert [row[3:] for row in closed.rows(POSTED)] == [*amounts, back]
 
 
+@pytest.mark.long
 def test_a_record_that_comes_after_the_close_is_posted_and_taken_back(closed: Stores) -> None:
     for amount, day, net in (
         ("2.00", "2026-09-10", (1, "usage EUR +2.00")),

@@ -119,6 +119,7 @@ def test_age_counts_from_the_end_of_the_month(books: Stores) -> None:
     assert books.rows(first_seen) == known
 
 
+@pytest.mark.long
 def test_small_breaks_that_add_up_are_shown_as_high(books: Stores) -> None:
     small = {"x": "4.00", "y": "5.99", "z": "0.01"}
     usage = [used(name, "1.00", partner="partner a") for name in small]

@@ -5,6 +5,8 @@ from datetime import date
 from decimal import Decimal
 from typing import Any
 
+import pytest
+
 from tests.cli.conftest import Cli
 from tests.reconcile.books import FIRST, MAPPING, bill, line, partners, publish, used
 from tests.versions.homes import Record, Stores, home_of
@@ -64,6 +66,7 @@ def _odd(stores: Stores) -> None:
 odd = home_of(_odd)
 
 
+@pytest.mark.long
 def test_what_is_spelled_otherwise_counts_and_what_cannot_be_read_is_no_difference(
     odd: Stores,
 ) -> None:

@@ -250,6 +250,7 @@ def test_several_other_partners_of_one_break_are_counted(strange: Stores) -> Non
     assert "(the matching" not in text  # of both breaks
 
 
+@pytest.mark.long
 def test_the_command_prints_the_file_and_the_totals(stores: Stores) -> None:
     stores.configure()
     cli = Cli(stores.home)
