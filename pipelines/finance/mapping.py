@@ -29,7 +29,11 @@ REMEDY = "Run `partner-sync mapping propose`, then `partner-sync mapping accept`
 # Of a bill without a status, as a value of other_statuses.
 NO_STATUS = "no status"
 # Words in the values of status and kind, in any case.
-UNCOUNTED_WORDS = "void|draft|cancel|delete|pending|reject|reverse"
+UNCOUNTED_WORDS = (
+    "void|draft|cancel|delete|pending|reject|reverse"
+    # What another document replaces, or announces.
+    "|supersede|replaced|pro[ _-]?forma|preview|quote"
+)
 CREDIT_WORDS = "credit|refund"
 PAID_STATUSES = "paid|paid[ _-]in[ _-]full|settled|cleared"  # the whole value
 ORDINARY_WORDS = "invoice|bill"

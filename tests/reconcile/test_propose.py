@@ -121,6 +121,15 @@ def credit_notes(lists: Lists) -> str:
     return "billing.credit_kinds=creditNote billing.counted_statuses=settled"
 
 
+def documents_that_bill_nothing(lists: Lists) -> str:
+    """What another document replaces, or announces, would count twice."""
+    names = ["paid", "superseded", "ProForma", "pro-forma", "replaced", "preview", "quoted"]
+    for at, each in enumerate(lists["billing"]):
+        each["status"] = names[at % len(names)]
+    others = ",".join(sorted(names[1:]))
+    return f"billing.counted_statuses=paid billing.other_statuses={others}"
+
+
 def two_equally_good_fields(lists: Lists) -> str:
     for each in lists["usage"]:
         each |= {"sellerRef": each.pop("partnerId")}
@@ -240,6 +249,7 @@ EVIDENCE: dict[Change, str] = {
     names_that_say_nothing: "values are in usage.a.",
     many_lines_of_one_bill: "1 of 1 (100 %) sampled bills are the sum of their lines.",
     credit_notes: "Other values: invoice.",
+    documents_that_bill_nothing: "Other values: ProForma, preview, pro-forma, quoted, replaced, ",
     two_equally_good_fields: "Equally good: sellerRef, buyerRef. Choose one in mapping.toml.",
     names_of_two_products: "sampled rows are quantity x unitPrice = amount",
     factors_without_names: "Equally good: lines[].",
