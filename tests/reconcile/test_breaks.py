@@ -95,6 +95,29 @@ def test_a_decision_is_about_the_records_that_it_saw(stores: Stores) -> None:
 
 
 @pytest.mark.long
+def test_an_owner_stays_if_only_the_cause_of_a_break_changes(stores: Stores) -> None:
+    """The cause is a part of what identifies unbilled usage."""
+    void, empty = bill("b", status="void"), bill("b")
+    publish(stores, usage=[used("u"), used("v")], billing=[void])
+    columns = "cause, rows, state, owner"
+    found = f"SELECT {columns} FROM reconciliation.breaks WHERE gone_at IS NULL"
+
+    def assign(owner: str) -> None:
+        decision = BreakDecision("assign", "why", owner)
+        chosen = choose_breaks(stores, BreakFilter(rule="not_billed"), decision)
+        record_decisions(stores, chosen)
+        make_books(stores)
+
+    assign("bob")
+    assert stores.rows(found) == [("no bill for the month", 2, "assigned", "bob")]
+    publish(stores, billing=[empty])
+    assert stores.rows(found) == [("missing on the bill", 2, "assigned", "bob")]
+    assign("eve")
+    publish(stores, billing=[void])
+    assert stores.rows(found) == [("no bill for the month", 2, "assigned", "eve")]
+
+
+@pytest.mark.long
 def test_a_rebuild_with_a_newer_scan_knows_since_when_there_is_a_break(stores: Stores) -> None:
     publish(stores, usage=[used("u"), used("v")])
     known = breaks(stores, "break_id, first_seen")

@@ -1,6 +1,6 @@
 -- kind: VIEW
 -- question: Which breaks are there, since when, how severe are they, and what was decided?
--- needs: break_facts materiality
+-- needs: break_facts materiality assignments
 -- remedy: Run `partner-sync breaks`, then assign or resolve each break.
 -- The rules are in `sql/rules/`. Severity is high from the materiality of the currency on, medium from
 -- a tenth. Without a materiality, nobody can say that an amount is small. Age never changes it: it
@@ -10,10 +10,9 @@
 -- machine on which a person decides may be behind. Earlier releases kept neither.
 WITH decided AS (
     SELECT
-        decisions.break_id,
-        max_by(decisions.owner, decisions.number) FILTER (decisions.kind = 'break_assign') AS owner,
-        max_by(decisions, decisions.number) FILTER (decisions.kind <> 'break_assign') AS last
+        decisions.break_id, max_by(decisions, decisions.number) AS last
     FROM reconciliation.decisions AS decisions
+    WHERE decisions.kind <> 'break_assign'
     GROUP BY decisions.break_id
 ), aged AS (
     SELECT
@@ -36,7 +35,7 @@ WITH decided AS (
                 THEN 'high'
              WHEN compared >= material.amount * 0.1 THEN 'medium'
              ELSE 'low' END AS severity,
-        decided.owner, decided.last.person, decided.last.reason,
+        assigned.owner, decided.last.person, decided.last.reason,
         coalesce(decided.last.kind = 'break_resolve'
             AND coalesce(decided.last.since, decided.last.decided_at)
                 >= coalesce(facts.returned_at, facts.first_seen)
@@ -45,6 +44,7 @@ WITH decided AS (
             AND decided.last.rows = facts.rows, false) AS is_resolved
     FROM aged AS facts
     LEFT JOIN decided USING (break_id)
+    LEFT JOIN reconciliation.assignments AS assigned USING (break_id)
     LEFT JOIN reconciliation.materiality AS material
         ON material.currency = facts.currency
 )

@@ -1,0 +1,16 @@
+-- kind: VIEW
+-- needs: break_facts
+-- Whom each break is assigned to. The cause may be a part of what identifies a break (`not_billed`),
+-- and it changes, for instance once there is a bill. Where the records are those that a person saw,
+-- the owner stays.
+SELECT
+    facts.break_id, max_by(assigned.owner, assigned.number) AS owner,
+    max_by(assigned.reason, assigned.number) AS reason
+FROM reconciliation.decisions AS assigned
+JOIN reconciliation.break_facts AS decided USING (break_id)
+JOIN reconciliation.break_facts AS facts
+    ON facts.rule = decided.rule AND facts.connection = decided.connection
+    AND facts.currency IS NOT DISTINCT FROM decided.currency
+    AND (facts.break_id = decided.break_id OR facts.rows_digest = assigned.rows_digest)
+WHERE assigned.kind = 'break_assign'
+GROUP BY facts.break_id
