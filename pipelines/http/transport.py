@@ -38,6 +38,17 @@ COMPRESSED = {"gzip", "x-gzip", "deflate"}  # httpx decodes them
 # How some services name a character set, or nothing, in Content-Encoding: the body is as it is.
 PLAIN = {"identity", "none", "utf-8", "utf8", "us-ascii", "iso-8859-1", "binary", "8bit"}
 BOM = b"\xef\xbb\xbf"
+# How JSON in UTF-16 begins. Without a mark: its first character is an ASCII one.
+WIDE = {
+    "utf-16": re.compile(rb"\xff\xfe|\xfe\xff"),
+    "utf-16-le": re.compile(rb"[^\0]\0"),
+    "utf-16-be": re.compile(rb"\0[^\0]"),
+}
+# Character sets of one byte that an answer may declare, as Python names them.
+CHARSETS = {
+    **dict.fromkeys(("iso-8859-1", "iso8859-1", "iso_8859-1", "latin-1", "latin1"), "latin-1"),
+    **dict.fromkeys(("windows-1252", "cp1252"), "cp1252"),
+}
 KEPT_HEADERS = (
     *("x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset", "retry-after"),
     *("date", "age", "content-type"),
@@ -177,7 +188,7 @@ class Transport:
                 self.limiter.note_pause(pause)
 
     async def _receive(self, response: httpx.Response) -> bytes:
-        """Return a decompressed body without a byte order mark.
+        """Return a decompressed body in UTF-8, without a byte order mark.
 
         httpx reads 64 KiB at once, which gzip makes 64 MiB at most.
         """
@@ -193,7 +204,23 @@ class Transport:
         body = b"".join(pieces)
         if body.startswith(BOM):
             self.note_deviation(path, "the answer begins with a byte order mark")
-        return body.removeprefix(BOM)
+            return body.removeprefix(BOM)
+        return self._in_utf8(body, response)
+
+    def _in_utf8(self, body: bytes, response: httpx.Response) -> bytes:
+        """Return a body in UTF-8, as JSON has to be; unchanged where nothing says what it is in."""
+        encoding = _wide_encoding(body)
+        if not encoding:
+            encoding = CHARSETS.get((response.charset_encoding or "").lower(), "")
+            # Many servers declare a character set that is not the one of their JSON.
+            if not encoding or _is_utf8(body):
+                return body
+        try:
+            converted = body.decode(encoding).encode()
+        except UnicodeDecodeError:
+            return body
+        self.note_deviation(response.request.url.path, f"the answer is in {encoding}, not in UTF-8")
+        return converted
 
     def _check_encoding(self, response: httpx.Response) -> None:
         """Tell httpx how to decode. Raises DecodingError for an encoding it cannot decode."""
@@ -240,6 +267,19 @@ class Transport:
             case httpx.RequestError():
                 return Unavailable(f"The connection to {place} broke off ({url.path}): {detail}.")
         return error
+
+
+def _wide_encoding(body: bytes) -> str:
+    """Return the encoding of a body with two bytes a character; empty for any other."""
+    return next((name for name, begin in WIDE.items() if begin.match(body)), "")
+
+
+def _is_utf8(body: bytes) -> bool:
+    try:
+        body.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _proxied(proxy: httpx.Proxy, verify: ssl.SSLContext) -> httpx.AsyncHTTPTransport:

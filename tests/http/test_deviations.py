@@ -69,6 +69,44 @@ def test_a_deviation_is_read_and_noted_once(
     assert script.attempts == []
 
 
+NAMES = '{"data": ["Zoë", "Łódź"], "pagination": {"limit": 10, "offset": 0, "has_more": false}}'
+LATIN = NAMES.replace("Łódź", "Müller")
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding", "declared"),
+    [
+        (LATIN, "latin-1", "latin-1"),
+        (LATIN, "latin-1", "ISO-8859-1"),
+        (LATIN.replace("Zoë", "€"), "cp1252", '"windows-1252"'),
+        (NAMES, "utf-16", "utf-16"),
+        (NAMES, "utf-16-le", ""),
+        (NAMES, "utf-16-be", "utf-8"),
+        (NAMES, "utf-8", "latin-1"),  # wrong, and frequent: JSON is in UTF-8
+        (NAMES, "utf-8-sig", "latin-1"),
+    ],
+)
+def test_an_answer_in_another_character_set_is_read(
+    text: str, encoding: str, declared: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    kind = f"application/json; charset={declared}" if declared else "application/json"
+    reply = Reply(200, text.encode(encoding), {"Content-Type": kind})
+    script = Script(reply, connection=merchant())
+    content = script.page().content
+    assert [json.loads(bytes(each)) for each in content.data] == json.loads(text)["data"]
+    assert ("not in UTF-8" in caplog.text) == (not encoding.startswith("utf-8"))
+
+
+def test_text_that_is_not_what_is_declared_stays_as_it_came() -> None:
+    """Its record goes to quarantine; the others are loaded."""
+    body = b'{"data": [1, "\x81"], "pagination": {"limit": 10, "offset": 0, "has_more": false}}'
+    for charset in ("windows-1252", "utf-8", "x-unknown", ""):
+        reply = Reply(200, body, {"Content-Type": f"application/json; charset={charset}"})
+        content = Script(reply, connection=merchant()).page().content
+        assert [bytes(each) for each in content.data] == [b"1", b'"\x81"']
+
+
 @pytest.mark.parametrize("body", [b'{"data": {}}', b'{"data": "x", "pagination": {}}', b"", BOM])
 def test_what_is_no_page_is_refused(body: bytes) -> None:
     with pytest.raises(ServiceError, match="not a page of a list"):
