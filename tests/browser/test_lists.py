@@ -149,7 +149,28 @@ def test_filters_select_rows_and_stay_in_the_address(page: Page) -> None:
     view(page, "Bills")
     page.get_by_role("combobox", name="Find").fill("B-03-2026-10")
     page.get_by_role("combobox", name="Find").press("Enter")
-    expect(page.locator("#tables tbody tr")).to_have_count(1)
+    expect(page.get_by_role("status")).to_have_text("1 of 39 rows.")
+
+
+def test_a_bill_shows_its_lines_which_add_up_to_it(page: Page) -> None:
+    view(page, "Bills")
+    bills = table(page, "Bills, EUR")
+    twice = bills.get_by_role("button", name="twice")
+    twice.click()
+    expect(bills.locator("tr.opened")).to_contain_text("u-00-2026-09")
+    expect(bills.locator("tr.opened tfoot")).to_contain_text("12,650.00")
+    twice.press("Enter")
+    expect(bills.locator("tr.opened")).to_have_count(0)
+
+
+def test_a_break_leads_to_its_bill(page: Page) -> None:
+    view(page, "Open breaks")
+    breaks = table(page, "Open breaks, EUR")
+    page.get_by_role("combobox", name="Month").select_option("2026-09")
+    breaks.locator("tbody").get_by_role("button").first.click()
+    breaks.locator("tr.opened").get_by_role("link", name="twice").click()
+    expect(page.get_by_role("heading", name="Bills", exact=True)).to_be_focused()
+    expect(page.locator("tr.opened")).to_contain_text("12,650.00")
 
 
 def test_the_page_works_without_a_mouse(page: Page) -> None:

@@ -3,6 +3,7 @@
 import random
 from typing import Any, Final
 
+from pipelines.finance.reports.bill_lines import MOST_LINES
 from pipelines.finance.reports.listings import LISTINGS, PARTS, Detail
 
 PARTNERS: Final = 5_000
@@ -34,6 +35,7 @@ def large_details(seed: int = 59) -> tuple[Detail, ...]:
             made.amounts(month, number) for month in MONTHS for number in range(PARTNERS)
         ],
         "bills": [made.bill(number) for number in range(BILLS)],
+        "lines": [made.line(number) for number in range(MOST_LINES)],
         "changes": [made.change(number, side) for number in range(PARTNERS) for side in SIDES],
     }
     details = []
@@ -115,7 +117,7 @@ class Maker:
             "break_id": f"B{number:012x}",
             "side": "usage",
             "id": f"usage-{self.chance.randrange(16**8):08x}",
-            "number": None,
+            "bill": None,
             "issued": None,
             "quantity": str(self.chance.randrange(10_000)),
             "amount": self.amount(),
@@ -134,6 +136,22 @@ class Maker:
             "billed": self.amount(),
             "not_counted": None,
             "open": self.amount() if self.chance.random() < 0.3 else None,
+        }
+
+    def line(self, number: int) -> dict[str, Any]:
+        return {
+            "bill": number // 4,
+            "line": f"#{number % 4}",
+            "lines": 4,
+            "reference": f"usage-{self.chance.randrange(16**8):08x}",
+            "fee": None,
+            "plan": self.chance.choice(KINDS),
+            "metric": self.chance.choice(WORDS),
+            "region": None,
+            "unit": None,
+            "quantity": str(self.chance.randrange(10_000)),
+            "price": self.amount(1_000),
+            "amount": self.amount(),
         }
 
     def change(self, number: int, side: str) -> dict[str, Any]:

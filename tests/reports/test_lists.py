@@ -18,6 +18,7 @@ from pipelines.app.nightly import build_with_books
 from pipelines.finance.books import make_books
 from pipelines.finance.close import close_month
 from pipelines.finance.report import read_figures_of_books, write_report
+from pipelines.finance.reports import bill_lines
 from pipelines.finance.reports.amounts import EXACT
 from pipelines.finance.reports.embed import MOST_BYTES, Packed, pack
 from pipelines.finance.reports.listings import LISTINGS, PARTS, Column, Detail, Listing
@@ -86,6 +87,33 @@ def test_lists_are_exact_and_add_up_to_the_totals(detailed: Figures) -> None:
     assert {each: row["rows"] for each, row in opened.items()} == {
         each: records.count(each) for each in records
     }
+
+
+def test_every_listed_bill_has_its_lines_which_add_up_to_it(detailed: Figures) -> None:
+    lists = lists_of(render_page(detailed))
+    bills = lists["bills"]["rows"]
+    lines: dict[int, list[dict[str, Any]]] = defaultdict(list)
+    for row in lists["lines"]["rows"]:
+        lines[row["bill"]].append(row)
+    assert [*lines] == [*range(len(bills))]
+    for place, bill_row in enumerate(bills):
+        total = reduce(EXACT.add, (Decimal(row["amount"]) for row in lines[place]))
+        assert total == Decimal(bill_row["billed"] or bill_row["not_counted"])
+        assert {row["lines"] for row in lines[place]} == {len(lines[place])}
+    places = {row["bill"]: place for place, row in enumerate(bills)}
+    (one,) = lines[places["b2"]]
+    assert (one["line"], one["reference"], one["amount"]) == ("#0", "a2", "7.11")
+    named = {row["bill"] for row in lists["records"]["rows"] if row["side"] == "bill"}
+    assert named
+    assert named <= set(places)
+
+
+def test_lines_are_bounded_and_those_left_out_are_counted(
+    stores: Stores, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bill_lines, "MOST_LINES", 3)
+    shown = lists_of(render_page(read_figures_of_books(stores, with_details=True)))
+    assert [row["bill"] for row in shown["lines"]["rows"]] == [0, 1, 2]
 
 
 def test_each_month_has_its_own_verdict(detailed: Figures) -> None:

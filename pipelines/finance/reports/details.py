@@ -8,6 +8,8 @@ from typing import Any, Final
 
 import duckdb
 
+from pipelines.core.errors import ConfigurationError
+from pipelines.finance.reports.bill_lines import read_lines
 from pipelines.finance.reports.listings import LISTINGS, STATEMENT, Detail, Listing
 from pipelines.finance.reports.month_verdicts import every_month
 from pipelines.finance.reports.queries import Figures
@@ -33,6 +35,7 @@ SELECT
     NULL::DATE AS due_on, NULL::DECIMAL(18, 2) AS open_amount
 LIMIT 0
 """
+LISTED_BILLS: Final = "CREATE OR REPLACE TEMP TABLE listed_bills AS "
 COUNT: Final = "SELECT count(*) FROM {table}"
 
 
@@ -51,9 +54,11 @@ def read_details(
         db.execute(CREATE_TO_PAY)
     except duckdb.CatalogException:
         db.execute(NOTHING_TO_PAY)
+    with suppress(duckdb.CatalogException):
+        db.execute(LISTED_BILLS + _query("listed_bills"))
     details = []
     for listing in LISTINGS:
-        with suppress(duckdb.CatalogException):
+        with suppress(duckdb.CatalogException, ConfigurationError):
             detail = _read(db, listing, figures)
             if STATEMENT in listing.columns:
                 detail.columns[STATEMENT.name] = _statements_of(detail.columns, find_statement)
@@ -70,13 +75,18 @@ def _statements_of(columns: dict[str, list[Any]], find: FindStatement) -> list[s
 
 
 def _read(db: duckdb.DuckDBPyConnection, listing: Listing, figures: Figures) -> Detail:
-    name = listing.name.replace("-", "_")
-    query = files("pipelines.finance.reports").joinpath(f"details/{name}.sql").read_text("utf-8")
-    if name == "months":
+    query = _query(listing.name.replace("-", "_"))
+    if listing.name == "months":
         columns = every_month(fetch_rows(db, query), is_all_known=is_all_known(figures))
+    elif listing.name == "lines":
+        columns = read_lines(db, query, CREATE_EXACT)
     else:
         columns = db.execute(query).to_arrow_table().to_pydict()
     rows = Detail(listing, columns, 0).rows
     if listing.table:
         ((rows,),) = db.execute(COUNT.format(table=listing.table)).fetchall()
     return Detail(listing, columns, rows)
+
+
+def _query(name: str) -> str:
+    return files("pipelines.finance.reports").joinpath(f"details/{name}.sql").read_text("utf-8")

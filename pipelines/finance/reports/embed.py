@@ -40,7 +40,7 @@ def pack(details: Iterable[Detail], taken: int, digits: dict[str, int]) -> list[
     room = MOST_BYTES - taken
     packed = []
     for detail in details:
-        each = _fit(detail, room, digits)
+        each = _fit(detail, room // detail.listing.share, digits)
         room -= len(each.text) + TAG_BYTES
         packed.append(each)
     return packed

@@ -13,9 +13,9 @@ class Column:
     """A column that the page shows.
 
     `kind`: `text`, `month` (2026-09), `day` (2026-09-30), `count`, `amount`, `change` (an amount
-    with its sign), `partner`, `break` (a number that opens its records), `file` (of a statement).
-    `link` is the list to which the value leads, with the values of `by` as filters. Amounts and
-    counts have a sum.
+    with its sign), `partner`, `number` (of a break or a bill, which opens its records), `file` (of
+    a statement). `link` is the list to which the value leads, with the values of `by` as filters.
+    Amounts and counts have a sum.
     """
 
     name: str
@@ -31,7 +31,8 @@ class Listing:
 
     `table` has all its rows, where the file of `details/` selects only some of them. `parent` is
     the list whose rows open the rows of this one; then it has no place of its own. `has_sums`:
-    its amounts may be added.
+    its amounts may be added. `share`: it takes at most this part of the room that is left, such as
+    2 for a half.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Listing:
     table: str = ""
     parent: str = ""
     has_sums: bool = True
+    share: int = 1
 
 
 @dataclass(frozen=True)
@@ -131,7 +133,7 @@ LISTINGS: Final = (
         "breaks",
         "Open breaks",
         (
-            Column("break_id", "Break", "break"),
+            Column("break_id", "Break", "number"),
             Column("severity", "Severity", "severity"),
             PARTNER,
             CONNECTION,
@@ -156,13 +158,14 @@ LISTINGS: Final = (
         (
             Column("side", "Side"),
             Column("id", "Record"),
-            Column("number", "Bill number"),
+            Column("bill", "Bill", link="bills", by=("bill",)),
             Column("issued", "Issued", "day"),
             Column("quantity", "Quantity", "quantity"),
             Column("amount", "Amount", "amount"),
         ),
         "partner-sync trace break NUMBER",
         parent="breaks",
+        has_sums=False,
     ),
     Listing(
         "own-breaks",
@@ -226,22 +229,42 @@ LISTINGS: Final = (
         "bills",
         "Bills",
         (
-            Column("bill", "Bill"),
+            Column("bill", "Bill", "number"),
             PARTNER,
             CONNECTION,
             MONTH,
             Column("issued", "Issued", "day"),
             Column("due", "Due", "day"),
             Column("kind", "Kind"),
-            Column("usage_lines", "Lines", "count"),
+            Column("usage_lines", "Lines of usage", "count"),
             Column("billed", "Billed", "amount"),
             Column("not_counted", "Does not count", "amount"),
             Column("open", "To be paid", "amount"),
             STATEMENT,
         ),
         'partner-sync sql "FROM finance.bills"',
-        "Bills and credit notes of the two newest months, of open breaks, and what is unpaid.",
+        "Bills and credit notes of the two newest months, of open breaks, and what is unpaid. "
+        "Select its number to see the lines of a bill.",
         table="reconciliation.bill_totals",
+    ),
+    Listing(
+        "lines",
+        "Lines of bills",
+        (
+            Column("line", "Line"),
+            Column("reference", "Usage record"),
+            Column("fee", "Accepted fee"),
+            Column("plan", "Plan"),
+            Column("metric", "Metric"),
+            Column("region", "Region"),
+            Column("unit", "Unit"),
+            Column("quantity", "Quantity", "quantity"),
+            Column("price", "Price", "quantity"),
+            Column("amount", "Amount", "amount"),
+        ),
+        "partner-sync sql \"FROM billed_lines WHERE 'NUMBER' IN (number, bill)\"",
+        parent="bills",
+        share=2,
     ),
     Listing(
         "changes",

@@ -55,7 +55,8 @@ const Cells = (() => {
 
   function link(column, row, text) {
     const filters = new URLSearchParams();
-    for (const name of column.by) filters.set(name, Lists.text(row[name]));
+    // A bill is found as a partner is.
+    for (const name of column.by) filters.set(name === "bill" ? "partner" : name, Lists.text(row[name]));
     return element("a", { href: `#/${column.link}?${filters}` }, text);
   }
 
@@ -63,13 +64,13 @@ const Cells = (() => {
   function node(column, row, digits) {
     const text = textOf(column, row, digits);
     const value = row[column.name];
-    if (column.kind === "break") {
+    if (column.kind === "number") {
       return element("button", { type: "button", "aria-expanded": "false", class: "more" }, text);
     }
     if (column.kind === "answer") return badge(text, ANSWERS[value]?.[1]);
     if (column.kind === "severity") return badge(text, SEVERITIES[value]);
     if (column.kind === "file" && value) return element("a", { href: `../statements/${encodeURI(value)}` }, text);
-    const isEmpty = value === 0 && column.kind === "count";
+    const isEmpty = text === "" || (value === 0 && column.kind === "count");
     const shown = column.kind === "partner" ? element("bdi", {}, text) : text;
     if (column.link && !isEmpty) return link(column, row, shown);
     return typeof shown === "string" ? document.createTextNode(shown) : shown;

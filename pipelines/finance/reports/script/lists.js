@@ -34,17 +34,17 @@ const Lists = (() => {
 
   const FOUND_BY = ["partner", "partner_id", "bill", "break_id"];
 
-  // Return the rows that filters select. What is found is a partner of this name, or any row with
-  // these letters in partner, bill or break.
+  // Return the rows that filters select. What is found is the partner, bill or break of this name,
+  // or any row with these letters in one of them.
   function select(rows, filters) {
     const wanted = filters.partner;
-    const isName = rows.some((row) => row.partner === wanted);
+    const isName = rows.some((row) => FOUND_BY.some((name) => row[name] === wanted));
     const part = (wanted ?? "").toLowerCase();
     return rows.filter((row) => {
       const has = (name) => !filters[name] || !(name in row) || text(row[name]) === filters[name];
       if (!FILTERS.every(has)) return false;
       if (!wanted || !("partner" in row)) return true;
-      if (isName) return row.partner === wanted;
+      if (isName) return FOUND_BY.some((name) => row[name] === wanted);
       return FOUND_BY.some((name) => row[name]?.toLowerCase().includes(part));
     });
   }

@@ -42,7 +42,7 @@
     for (const currency of Lists.inOrder(rows, list.currencies)) {
       const own = rows.filter((row) => Lists.text(row.currency) === currency);
       const heading = currency === "none" ? "No currency" : currency;
-      boxes.push(element("h3", {}, heading), Tables.make(list, own, heading, openBreak));
+      boxes.push(element("h3", {}, heading), Tables.make(list, own, heading, OPENED[name]));
     }
     place("tables").replaceChildren(...boxes);
     if (rows.length === 1) place("tables").querySelector("button.more")?.click();
@@ -84,6 +84,27 @@
     if (row.remedy) content.append(element("p", {}, "To do: ", ...marked(row.remedy)));
     return content;
   }
+
+  // Return the lines of a bill, which name it by its place in the list of bills.
+  async function openBill(row, digits) {
+    if (!Lists.names().includes("lines")) return element("p", {}, "Lines of bills are not known.");
+    const list = await Lists.load("lines");
+    const place = (await Lists.load("bills")).rows.indexOf(row);
+    const lines = list.rows.filter((each) => each.bill === place);
+    const content = element("div", {});
+    const isWhole = lines.length > 0 && lines.length === lines[0].lines;
+    if (lines.length) {
+      content.append(Tables.plain(withoutEmpty({ ...list, rows: lines, has_sums: isWhole }), digits));
+    }
+    if (!isWhole) {
+      const said = lines.length ? `${lines.length} of ${lines[0].lines} lines.` : "The lines of this bill are not in this file.";
+      const command = element("code", {}, list.command);
+      content.append(element("p", {}, `${said} All of them: `, command));
+    }
+    return content;
+  }
+
+  const OPENED = { breaks: openBreak, bills: openBill };
 
   // Show what is in backticks as code.
   function marked(text) {

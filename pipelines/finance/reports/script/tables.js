@@ -16,7 +16,7 @@ const Tables = (() => {
   DataTable.type("exact", { order: { asc: order(1), desc: order(-1) } });
   DataTable.ext.errMode = "throw";
 
-  // Return a table of rows in one currency. `open` gives what a break opens.
+  // Return a table of rows in one currency. `open` gives what a number opens.
   function make(list, rows, currency, open) {
     const columns = list.columns;
     const digits = list.digits[currency] ?? list.digits[""];
@@ -108,8 +108,10 @@ const Tables = (() => {
   function plain(list, digits) {
     const body = list.rows.map((row) => element("tr", {}, ...list.columns.map((column) =>
       element("td", { class: look(column) }, Cells.node(column, row, digits)))));
-    return element("table", {}, element("thead", {}, headings(list.columns)),
+    const table = element("table", {}, element("thead", {}, headings(list.columns)),
       element("tbody", {}, ...body));
+    if (list.has_sums) table.append(element("tfoot", {}, sums(list.columns, list.rows, digits)));
+    return table;
   }
 
   return { make, plain };

@@ -1,0 +1,37 @@
+-- The bills of open breaks, then the bills and credit notes of the two newest months that have
+-- begun, and those of which something is still to be paid; the newest months first.
+-- `bills` and `lines` read this table. `lines_before`: of the bills above it, those of usage.
+WITH begun AS (
+    SELECT DISTINCT bills.month
+    FROM reconciliation.bill_totals AS bills
+    CROSS JOIN as_of
+    WHERE bills.month <= as_of.as_of::DATE
+    ORDER BY bills.month DESC
+    LIMIT 2
+), of_breaks AS (
+    SELECT DISTINCT rows.connection, regexp_replace(rows.id, '#(\d+|rest)$', '') AS bill
+    FROM reconciliation.break_rows AS rows
+    JOIN reconciliation.breaks AS breaks USING (break_id)
+    WHERE rows.side = 'billing' AND breaks.state <> 'resolved'
+)
+SELECT
+    bills.connection, bills._key, coalesce(bills.number, bills.bill) AS bill,
+    coalesce(names.partner, bills.partner, 'no partner') AS partner, bills.partner AS partner_id,
+    bills.month, bills.currency, bills.issued_at, open.due_on, bills.apart, bills.amount,
+    bills.usage_lines, open.open_amount,
+    row_number() OVER in_order - 1 AS place,
+    sum(bills.usage_lines) OVER in_order - bills.usage_lines AS lines_before
+FROM reconciliation.bill_totals AS bills
+LEFT JOIN finance.names AS names
+    ON names.connection = bills.connection AND names.partner_id = bills.partner
+LEFT JOIN of_breaks ON of_breaks.connection = bills.connection AND of_breaks.bill = bills.bill
+LEFT JOIN to_pay AS open
+    ON open.connection = bills.connection AND open.bill = bills.bill
+    AND open.currency IS NOT DISTINCT FROM bills.currency
+WHERE of_breaks.bill IS NOT NULL OR bills.month IN (SELECT begun.month FROM begun)
+    OR open.open_amount <> 0
+WINDOW in_order AS (
+    ORDER BY of_breaks.bill IS NULL, bills.month DESC, names.partner, bills.partner,
+        coalesce(bills.number, bills.bill), bills.connection, bills._key
+    ROWS UNBOUNDED PRECEDING
+)
