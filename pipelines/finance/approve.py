@@ -21,7 +21,7 @@ from pipelines.core.text import printable
 from pipelines.finance.approvals import preparers_of, why_not_by
 from pipelines.finance.closing.verify import find_problems
 from pipelines.finance.database_approvals import Approval, put_approval
-from pipelines.finance.reconcile.close_copy import MANIFEST, digest_of
+from pipelines.finance.reconcile.close_copy import MANIFEST, MAPPING, digest_of
 
 NOTE_MODE: Final = 0o644
 SHOWN_PROBLEMS: Final = 3
@@ -136,7 +136,9 @@ def _unreadable(folder: Path, error: object) -> ConfigurationError:
 
 def _shown(manifest: dict[str, Any]) -> dict[str, Any]:
     names = ("preparer", "note", "accept_open", "as_of")
-    return {**{name: manifest[name] for name in names}, "sums": manifest["sums"]["summary"]}
+    shown = {name: manifest[name] for name in names}
+    mapping = manifest["sha256"].get(MAPPING)
+    return {**shown, "mapping_sha256": mapping, "sums": manifest["sums"]["summary"]}
 
 
 def _put(home: Home, note: dict[str, Any]) -> None:

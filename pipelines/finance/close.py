@@ -148,7 +148,10 @@ def _problem(session: Stores, folder: Path, close: Close) -> str | None:
     if evidence:
         return f"{evidence} Nobody can prove who approved {close.month:%Y-%m}. {RESTORE}"
     if close.state == "prepared":
-        late = why_late(session, close, folder)
+        try:
+            late = why_late(session, close, folder)
+        except PartnerSyncError as error:
+            return f"{error} {error.remedy}"
         if late:
             return f"{close.month:%Y-%m} ({close.number:03}) cannot be approved: {late}."
     return None

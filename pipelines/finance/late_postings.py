@@ -1,7 +1,8 @@
-"""What came after the copy of a month was prepared: corrections, and other closes before it.
+"""What came after the copy of a month was prepared: corrections, other closes, another mapping.
 
 A correction is posted to the first open month, and a prepared month is open. If the month were
 closed with a copy that lacks it, the correction would be in no journal: the next month has others.
+With two mappings, such as of two time zones, a record may be in two closed months or in none.
 """
 
 import json
@@ -15,7 +16,15 @@ from sqlalchemy import select
 
 from pipelines.core.text import counted, quote_text
 from pipelines.finance.inputs import standing_closes
-from pipelines.finance.reconcile.close_copy import MANIFEST, WITH_BALANCES, digest_of, format_of
+from pipelines.finance.mapping import read_mapping
+from pipelines.finance.reconcile.close_copy import (
+    MANIFEST,
+    MAPPING,
+    WITH_BALANCES,
+    digest_of,
+    format_of,
+)
+from pipelines.finance.reconcile.closed_rows import has_mapping
 from pipelines.metadata.tables import Close, CorrectionRow
 from pipelines.versions.stores import Stores
 from pipelines.warehouse.duckdb_file import SETTINGS
@@ -46,9 +55,13 @@ def previous_copy(stores: Stores, close: Close) -> Path | None:
 def why_late(stores: Stores, close: Close, folder: Path) -> str:
     """Return that the copy of a close has other corrections than were posted to its month.
 
-    Or that its opening balances are not those of the month before. Empty if it has the same. Raises
-    duckdb.Error.
+    Or that its opening balances are not those of the month before, or its mapping is another one
+    than that of today or of a month that was closed since. Empty if it has the same. Raises
+    duckdb.Error, PartnerSyncError.
     """
+    why = _why_other_mapping(stores, close, folder)
+    if why:
+        return why
     try:
         before = previous_copy(stores, close)
     except (OSError, ValueError):
@@ -72,6 +85,26 @@ def why_late(stores: Stores, close: Close, folder: Path) -> str:
         f"since its copy was prepared, {number} of earlier months changed that no journal would "
         "have. Run `partner-sync close prepare` again"
     )
+
+
+def _why_other_mapping(stores: Stores, close: Close, folder: Path) -> str:
+    """Return that figures of today, or of a month closed since, have another mapping than a copy.
+
+    `close prepare` compares records with the months that are closed then, by both mappings.
+    """
+    problem = ""
+    if not has_mapping(folder, read_mapping(stores.home.mapping_file)):
+        problem = "mapping.toml changed, so its figures are not those of the mapping of today"
+    for other, since in standing_closes(stores).items():
+        is_later = (since.approved_at or since.closed_at) >= close.closed_at
+        if is_later and not has_mapping(folder, read_mapping(other / MAPPING)):
+            problem = (
+                f"{since.month:%Y-%m} was closed with another mapping, so a record may be in both "
+                "months or in none"
+            )
+    if not problem:
+        return ""
+    return f"since its copy was prepared, {problem}. Run `partner-sync close prepare` again"
 
 
 def _posted(stores: Stores, close: Close) -> Counter[tuple[Any, ...]]:

@@ -256,6 +256,23 @@ def test_a_copy_goes_on_from_the_month_before_as_it_is_closed(october: Stores) -
 
 
 @pytest.mark.long
+def test_two_prepared_months_are_closed_with_one_mapping(prepared: Stores) -> None:
+    september = Note(OTHER, "2026-09", 1, sha256_of(prepared))
+    other = f'time_zone = "Asia/Tokyo"\n{TERMS}'
+    publish(prepared, mapping=other, partners=partners([FIRST]), billing=BILLS)
+    refusal = "since its copy was prepared, mapping.toml changed"
+    with pytest.raises(Refused, match=refusal):
+        approvals._close(prepared, september)
+    assert refusal in list_closes(prepared)[0]["problem"]
+    prepare_close(prepared, OCTOBER, Signing("", ACCEPT))
+    approvals._close(prepared, october_note(prepared, 1))
+    # The mapping is again as it was, and October was signed with the other one.
+    publish(prepared, mapping=TERMS, partners=partners([FIRST]), billing=BILLS)
+    with pytest.raises(Refused, match="2026-10 was closed with another mapping"):
+        approvals._close(prepared, september)
+
+
+@pytest.mark.long
 def test_evidence_of_an_approval_is_looked_at_again(prepared: Stores) -> None:
     note = {"month": "2026-09", "number": 1, "manifest_sha256": sha256_of(prepared)}
     approvals._close(prepared, Note(OTHER, "2026-09", 1, sha256_of(prepared)))

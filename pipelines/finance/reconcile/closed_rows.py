@@ -159,12 +159,12 @@ def _insert_months(
             close.reopened_by,
             close.reopened_reason,
             close.chosen_connections,
-            _has_mapping(folder, mapping),
+            has_mapping(folder, mapping),
         )
         db.execute(INSERT_MONTH, row)
 
 
-def _has_mapping(folder: Path, mapping: Mapping | None) -> bool:
+def has_mapping(folder: Path, mapping: Mapping | None) -> bool:
     """Return whether the mapping of a copy makes the same figures; of a damaged copy, true."""
     with suppress(PartnerSyncError):
         return _of_figures(read_mapping(folder / MAPPING)) == _of_figures(mapping)
