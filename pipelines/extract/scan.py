@@ -170,11 +170,24 @@ class _Driver:
                 self.pending[request] = asyncio.create_task(self._request(request))
         try:
             return await self.pending.pop(wanted.request)
-        except ServiceError:
+        except ServiceError as error:
             answer = await self._answer_to_refusal(wanted.request)
             if answer is None:
-                raise
+                raise self._at_offset(error, wanted.request.offset) from None
             return answer
+
+    def _at_offset(self, error: ServiceError, offset: int) -> ServiceError:
+        """Return an error that says which page failed, and what it means for the list."""
+        if not self.reached:
+            return error
+        header = self.scan.header
+        rows = counted(self.reached, "row")
+        return type(error)(
+            f"{error} The page of {header.connection}/{header.stream} at offset {offset:,} failed; "
+            f"{rows} of it were read before. The list is not complete, so none of them is loaded; "
+            "the rows of the last sync stay.",
+            f"{error.remedy} If it fails at this offset again, report the offset to the service.",
+        )
 
     async def _request(self, request: PageRequest, *, once: bool = False) -> Answer:
         """Send a request; return its answer. Failures have lines of their own."""

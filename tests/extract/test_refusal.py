@@ -203,8 +203,11 @@ def test_other_pages_that_fail_end_the_scan_as_before(
 ) -> None:
     service = Odd(65)
     service.refused, service.status = refused, status
-    with pytest.raises(ServiceError, match=f"with status {status}"):
+    with pytest.raises(ServiceError, match=f"with status {status}") as raised:
         read(service, tmp_path / "scan")
+    where = "at offset 14 failed; 17 rows of it were read before. The list is not complete"
+    assert (where in str(raised.value)) == (refused == range(14, 22))
+    assert ("report the offset" in raised.value.remedy) == (refused == range(14, 22))
     service.refused = range(0)
     scan = read(service, tmp_path / "scan")  # resumes
     assert scan.completeness.complete
