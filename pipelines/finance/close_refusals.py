@@ -1,11 +1,11 @@
 """Why a month cannot be closed, and what a close of it would rest on.
 
-Here: what is asked of the month, and of who signs it. Open breaks do not prevent a close: they are
-copied with it. Not here: closing it (freeze).
+Here: what is asked of the month. Open breaks do not prevent a close: they are copied with it. Not
+here: closing it (freeze), and what is asked of who signs it (signing).
 """
 
 from collections.abc import Iterable, Iterator
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from itertools import chain
 from pathlib import Path
 from typing import Final
@@ -23,6 +23,8 @@ from pipelines.finance.reconcile.closed_rows import month_after
 from pipelines.finance.reconcile.normalize import Sides
 from pipelines.finance.reconcile.roles import SIDES
 from pipelines.finance.reconciled import EVALUATED, create_rows, open_reconciled
+from pipelines.finance.signing import not_assigned
+from pipelines.metadata.scans import held_scans
 from pipelines.metadata.tables import Close
 from pipelines.versions.change import require_unchanged
 from pipelines.versions.stores import Stores
@@ -58,14 +60,6 @@ FROM ({then}) AS before
 JOIN temp.{view} AS now
     ON now.connection = before.connection AND now._key = before._key
 WHERE (before.month, now.month) IN (($this, $other), ($other, $this))
-"""
-NOT_ASSIGNED: Final = """
-SELECT count(*), min(breaks.break_id)
-FROM reconciliation.breaks AS breaks
-LEFT JOIN reconciliation.assignments AS assigned USING (break_id)
-WHERE breaks.month = $month AND breaks.state <> 'resolved' AND breaks.severity = 'high'
-    AND {is_chosen}
-    AND (breaks.owner IS NULL OR coalesce(trim(assigned.reason), '') = '')
 """
 # Of closed months before: what a correction of them would be is not known.
 UNREAD: Final = """
@@ -242,7 +236,12 @@ def _not_complete(
     db: duckdb.DuckDBPyConnection,
     ends: datetime,
 ) -> Refusals:
-    """Yield which lists are not proven complete by a reading that began after a moment."""
+    """Yield which lists are not proven complete by a reading that began after a moment.
+
+    Nor are those whose newest scan waits for a person: the published rows may lack what it shows.
+    """
+    with session.metadata.transaction() as rows:
+        held = {(scan.connection, scan.stream): scan for scan in held_scans(rows)}
     proofs = {
         (proof["connection"], proof["stream"]): proof
         for proof in fetch_rows(db, PROOFS, {"month": month})
@@ -255,7 +254,14 @@ def _not_complete(
             names.update((connection, stream.name) for stream in streams)
     for connection, stream in sorted(names):
         why = _why_not_complete(proofs.get((connection, stream)), ends)
-        if why and stream in SIDES:
+        scan = held.get((connection, stream))
+        if scan is not None and stream in SIDES:
+            began = f"{scan.started_at.astimezone(UTC):{TIME}}"
+            why = f"the scan of {stream} of {connection} that began at {began} waits for approval"
+            approve = f'partner-sync approve {connection} {stream} --reason "..."'
+            remedy = f"Run `{approve}`, or the same with --reject; then review the month."
+            yield f"{why}: {scan.reason}", remedy
+        elif why and stream in SIDES:
             yield f"{stream} of {connection} {why}", SYNC
     if not with_month:
         yield "the published version has no record of it", "Check the month and the mapping."
@@ -270,32 +276,6 @@ def _why_not_complete(proof: Row | None, ends: datetime) -> str:
     if proof["began_at"] < ends:
         return f"was read at {proof['began_at']:{TIME}}, before {ends:{TIME}}"
     return ""
-
-
-def not_assigned(
-    month: date, connections: list[str] | None, db: duckdb.DuckDBPyConnection
-) -> Refusals:
-    """Yield that severe breaks of a month have no owner or no reason."""
-    query = NOT_ASSIGNED.format(is_chosen=is_one_of("breaks.connection", connections))
-    try:
-        ((number, example),) = db.execute(query, {"month": month}).fetchall()
-    except duckdb.CatalogException:  # books of an earlier release, which are refused
-        return
-    if number:
-        why = (
-            f"{counted(number, 'open break')} of severity high, such as {example}, "
-            f"{'has' if number == 1 else 'have'} no owner with a reason"
-        )
-        yield why, 'Run `partner-sync breaks assign`, or give --accept-open "why".'
-
-
-def one_person(close: Close) -> Refusals:
-    """Yield that one person signs twice, if both names were typed."""
-    if close.approval != "declared":
-        return
-    people = {close.preparer.casefold(), close.reviewer.casefold()}
-    if len(people) == 1 or "" in people:
-        yield "preparer and reviewer must be two people", "Name them: --preparer and --reviewer."
 
 
 def _is_among(connection: str, connections: list[str] | None) -> bool:

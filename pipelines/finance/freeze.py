@@ -21,7 +21,7 @@ from pipelines.core.errors import ConfigurationError
 from pipelines.core.person import login_id
 from pipelines.core.text import counted, is_one_of
 from pipelines.finance.approvals import take_over
-from pipelines.finance.close_refusals import TIME, find_refusals, not_assigned, one_person
+from pipelines.finance.close_refusals import TIME, find_refusals
 from pipelines.finance.closing.journal import JournalBasis, describe_journal
 from pipelines.finance.closing.write import Basis, OwnRows, write_copy
 from pipelines.finance.database_approvals import home_role
@@ -44,7 +44,7 @@ from pipelines.finance.reconciled import open_books
 from pipelines.finance.report import read_figures_of_books
 from pipelines.finance.reports.render import render_report
 from pipelines.finance.reports.text import format_amount
-from pipelines.finance.signing import Signing
+from pipelines.finance.signing import Signing, not_assigned, one_person
 from pipelines.metadata.tables import Close
 from pipelines.versions.change import change_versions, require_unchanged
 from pipelines.versions.stores import Stores

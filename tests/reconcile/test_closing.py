@@ -7,7 +7,7 @@ import duckdb
 import pytest
 from sqlalchemy import delete
 
-from pipelines.core.errors import StorageFailed
+from pipelines.core.errors import PartnerSyncError, StorageFailed
 from pipelines.finance.books import make_books
 from pipelines.finance.close import close_month, list_closes
 from pipelines.metadata.tables import Close
@@ -57,6 +57,22 @@ def test_a_close_after_a_killed_one_copies_what_is_published_then(books: Stores)
 def test_records_in_quarantine_are_named(books: Stores) -> None:
     publish(books, mapping=TERMS, billing=[*BILLS, {"id": None}])
     assert "in quarantine, which amounts may lack: 1." in close_month(books, *signing())
+
+
+@pytest.mark.long
+def test_a_held_scan_is_decided_about_before_the_month_is_closed(books: Stores) -> None:
+    """The rows of billing that are published are complete; a newer scan shows none of them."""
+    publish(books, mapping=TERMS, billing=[])
+    cli = Cli(books.home)
+    prepared = cli.json("close", "prepare", "2026-09", "--check", code=3)
+    (refusal,) = prepared["refusals"]
+    assert "the scan of billing of acme that began at" in refusal["message"]
+    assert "waits for approval: " in refusal["message"]
+    assert "`partner-sync approve acme billing" in refusal["remedy"]
+    with pytest.raises(PartnerSyncError, match="waits for approval"):
+        close_month(books, *signing())
+    cli("approve", "acme", "billing", "--reason", "r", "--reject")
+    assert cli.json("close", "prepare", "2026-09", "--check")["refusals"] == []
 
 
 @pytest.mark.long
