@@ -136,7 +136,6 @@ def test_filters_select_rows_and_stay_in_the_address(page: Page) -> None:
     page.get_by_role("combobox", name="Month").select_option("2026-09")
     expect(page.get_by_role("status")).to_have_text("3 of 110 rows.")
     page.get_by_role("combobox", name="Find").fill("handel")  # a part of the name
-    page.get_by_role("combobox", name="Find").press("Enter")
     expect(page.get_by_role("status")).not_to_have_text("3 of 110 rows.")
     expect(page.locator("#tables tbody tr")).to_have_count(0)
     page.get_by_role("combobox", name="Find").fill("p03")
@@ -150,6 +149,24 @@ def test_filters_select_rows_and_stay_in_the_address(page: Page) -> None:
     page.get_by_role("combobox", name="Find").fill("B-03-2026-10")
     page.get_by_role("combobox", name="Find").press("Enter")
     expect(page.get_by_role("status")).to_have_text("1 of 39 rows.")
+
+
+def test_it_finds_while_typing_without_accents_and_keeps_the_keyboard(page: Page) -> None:
+    view(page, "Partners")
+    find = page.get_by_role("combobox", name="Find")
+    for typed, found in (
+        ("lodz", "5 of 19 rows."),  # Łódź Handel
+        ("CREDIT elan", "5 of 19 rows."),
+        ("zu\u0308rich", "4 of 19 rows."),  # in two characters, as some keyboards write it
+        ("nobody", "0 of 19 rows."),
+    ):
+        find.clear()
+        find.press_sequentially(typed, delay=20)
+        expect(page.get_by_role("status")).to_have_text(found)
+        expect(find).to_be_focused()
+        expect(find).to_have_value(typed)
+    page.go_back()  # all that was typed, at once
+    expect(page.get_by_role("status")).to_have_text("19 rows.")
 
 
 def test_a_bill_shows_its_lines_which_add_up_to_it(page: Page) -> None:

@@ -32,6 +32,20 @@ const Lists = (() => {
     return rows;
   }
 
+  // Letters that stay after accents are taken off, as people type them.
+  const PLAIN = { "ł": "l", "ø": "o", "đ": "d", "ð": "d", "ħ": "h", "ı": "i", "ß": "ss", "æ": "ae", "œ": "oe", "þ": "th" };
+  const OTHER_LETTERS = new RegExp(`[${Object.keys(PLAIN).join("")}]`, "g");
+  const folded = new Map();
+
+  // Return a text without case and accents, as it is compared.
+  function fold(text) {
+    if (!folded.has(text)) {
+      const bare = text.toLowerCase().normalize("NFD").replace(/\p{M}/gu, "");
+      folded.set(text, bare.replace(OTHER_LETTERS, (letter) => PLAIN[letter]));
+    }
+    return folded.get(text);
+  }
+
   const FOUND_BY = ["partner", "partner_id", "bill", "break_id"];
 
   // Return the rows that filters select. What is found is the partner, bill or break of this name,
@@ -39,13 +53,13 @@ const Lists = (() => {
   function select(rows, filters) {
     const wanted = filters.partner;
     const isName = rows.some((row) => FOUND_BY.some((name) => row[name] === wanted));
-    const part = (wanted ?? "").toLowerCase();
+    const part = fold((wanted ?? "").trim());
     return rows.filter((row) => {
       const has = (name) => !filters[name] || !(name in row) || text(row[name]) === filters[name];
       if (!FILTERS.every(has)) return false;
       if (!wanted || !("partner" in row)) return true;
       if (isName) return FOUND_BY.some((name) => row[name] === wanted);
-      return FOUND_BY.some((name) => row[name]?.toLowerCase().includes(part));
+      return FOUND_BY.some((name) => row[name] && fold(row[name]).includes(part));
     });
   }
 

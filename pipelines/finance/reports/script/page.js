@@ -111,7 +111,7 @@
     return text.split("`").map((part, place) => place % 2 ? element("code", {}, part) : part);
   }
 
-  // Show the filters of the address, those that the list has.
+  // Show the filters of the address, those that the list has. What is being typed stays.
   function fill(list, filters) {
     const [first = {}] = list.rows;
     for (const name of [...Lists.FILTERS, "partner"]) {
@@ -120,7 +120,7 @@
       if (input.options && ![...input.options].some((each) => each.value === value)) {
         input.append(option(name, value));
       }
-      input.value = value;
+      if (name !== "partner" || !typing) input.value = value;
       const isOne = name === "connection" && input.length < 3;
       input.parentElement.hidden = isOne || !(name in first);
     }
@@ -131,13 +131,33 @@
     return element("option", { value }, value === "none" ? `no ${name}` : text);
   }
 
-  function filtered() {
+  function chosen() {
     const query = new URLSearchParams();
     for (const name of [...Lists.FILTERS, "partner"]) {
       const { value } = place(`filter-${name}`);
       if (value) query.set(name, value);
     }
-    location.hash = `/${address().name}?${query}`;
+    return `#/${address().name}?${query}`;
+  }
+
+  function filtered() {
+    clearTimeout(typing);
+    typing = 0;
+    location.hash = chosen();
+  }
+
+  // What is typed is found after a short pause. `Back` leaves it as a whole, not letter by letter.
+  const PAUSE = 250; // ms
+  let typing = 0;
+
+  function typed() {
+    clearTimeout(typing);
+    typing = setTimeout(() => {
+      typing = 0;
+      const write = address().filters.partner ? "replaceState" : "pushState";
+      history[write](null, "", chosen());
+      show();
+    }, PAUSE);
   }
 
   // Return the rows of a list; none if its table could not be evaluated.
@@ -169,6 +189,7 @@
     linkSummary();
     place("views").hidden = false;
     place("filters").addEventListener("change", filtered);
+    place("filter-partner").addEventListener("input", typed);
     place("filters").addEventListener("submit", (event) => event.preventDefault());
     place("clear").addEventListener("click", () => { location.hash = `/${address().name}`; });
     addEventListener("hashchange", changed);
