@@ -1,5 +1,7 @@
 """What is in deploy/ is checked as far as that goes without Docker and without being installed."""
 
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -66,3 +68,23 @@ def test_an_instance_of_several_machines_has_the_settings_of_one(name: str) -> N
     assert several.keys() - one.keys() == OF_CLUSTER
     monitoring = dict(several["run_monitoring"].items() - one["run_monitoring"].items())
     assert monitoring.keys() == OF_CLUSTER_IN_MONITORING
+
+
+@pytest.mark.parametrize("missing", ["CELERY_BROKER_URL", "DAGSTER_POSTGRES_URL", "DAGSTER_HOME"])
+def test_a_worker_without_a_variable_says_which(missing: str, tmp_path: Path) -> None:
+    shutil.copy(DEPLOY / "dagster.yaml", tmp_path)
+    variables = {
+        "DAGSTER_HOME": str(tmp_path),
+        "DAGSTER_POSTGRES_URL": "postgresql+psycopg2://127.0.0.1:1/dagster",
+        "CELERY_BROKER_URL": "redis://127.0.0.1:1/0",
+        "CELERY_BACKEND_URL": "redis://127.0.0.1:1/1",
+    }
+    del variables[missing]
+    others = {name: value for name, value in os.environ.items() if name != missing}
+    command = [str(BIN / "celery"), "-A", "assets.worker", "worker"]
+    worker = subprocess.run(
+        command, env=others | variables, cwd=CHECKOUT, capture_output=True, text=True, check=False
+    )
+    assert worker.returncode == 1
+    assert worker.stderr.startswith(f"Environment variables are not set: {missing}. The worker")
+    assert "Traceback" not in worker.stderr
