@@ -13,12 +13,23 @@ from pipelines.finance.reconcile.statements import read_statement
 from pipelines.finance.reconcile.views import create_row_views
 from pipelines.warehouse.duckdb_file import Row, fetch_rows
 
-# What the statement reads of books, of a version that has none yet.
+# What the statement reads of books, of a version that has none yet: as in `month_facts.sql`, lines
+# of a bill without a period count in their own months.
 CREATE_SOURCES: Final = """
 CREATE OR REPLACE TEMP TABLE month_facts AS
-SELECT bills.month, bills.currency, sum(bills.amount) AS billed_amount
-FROM temp.bills AS bills
-WHERE bills.apart IS NULL
+SELECT billed.month, billed.currency, sum(billed.amount) AS billed_amount
+FROM (
+    SELECT bills.month, bills.currency, bills.amount
+    FROM temp.bills AS bills
+    WHERE bills.apart IS NULL
+    UNION ALL
+    SELECT
+        unnest([lines.month, bills.month]), lines.currency, unnest([lines.amount, -lines.amount])
+    FROM temp.billed AS lines
+    JOIN temp.bills AS bills USING (connection, _key)
+    WHERE lines.apart IS NULL AND lines.month_from = 'usage' AND lines.month <> bills.month
+        AND bills.amount IS NOT NULL
+) AS billed
 GROUP BY ALL;
 CREATE OR REPLACE TEMP TABLE accepted_materiality (currency VARCHAR, amount DECIMAL(28, 4));
 """

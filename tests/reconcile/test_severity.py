@@ -181,6 +181,18 @@ def test_what_is_proposed_is_a_thousandth_of_the_median(stores: Stores) -> None:
         assert propose_materiality(db, Mapping()) == []
 
 
+def test_materiality_of_bills_over_several_months_is_that_of_their_lines(stores: Stores) -> None:
+    """A bill without a period has a line of each month; the books count each in its own."""
+    days = {"a": "2026-08-03", "b": "2026-09-03", "c": "2026-10-03"}
+    usage = [used(name, "2000.00", day=day) for name, day in days.items()]
+    document = bill("b", *(line(name, "2000.00") for name in days), month=None)
+    text = MAPPING.replace('period = "month"\n', "")
+    publish(stores, mapping=text, usage=usage, billing=[document])
+    with stores.warehouse.open() as db:
+        (proposed,) = propose_materiality(db, parse_mapping(text))
+    assert {"EUR": proposed["amount"]} == stores_amounts(stores) == {"EUR": 2}
+
+
 def stores_amounts(stores: Stores) -> dict[str, Decimal]:
     return {code: amount for code, amount, _source in stores.rows(MATERIALITY)}
 
