@@ -23,7 +23,7 @@ from pipelines.finance.reconcile.closed_rows import month_after
 from pipelines.finance.reconcile.normalize import Sides
 from pipelines.finance.reconcile.roles import SIDES
 from pipelines.finance.reconciled import EVALUATED, create_rows, open_reconciled
-from pipelines.finance.signing import not_assigned
+from pipelines.finance.signing import not_assigned, signers_of
 from pipelines.metadata.scans import held_scans
 from pipelines.metadata.tables import Close
 from pipelines.versions.change import require_unchanged
@@ -139,9 +139,8 @@ def find_refusals(
     Raises PartnerSyncError.
     """
     reason = _not_evaluated(db)
-    if reason:
+    if reason:  # nothing else can be told without totals
         yield f"summary is not evaluated: {reason}", REMEDY
-        # Nothing else can be told without totals.
         return
     create_rows(db)
     yield from _closed(session, month, db)
@@ -167,7 +166,7 @@ def _closed(session: Stores, month: date, db: duckdb.DuckDBPyConnection) -> Refu
     present = mapping_digest(session.home.mapping_file)
     for folder, close in standing_closes(session).items():
         if close.month == month:
-            why = f"{close.preparer} and {close.reviewer} closed it at {close.closed_at:{TIME}}"
+            why = f"{signers_of(close)} closed it at {close.closed_at:{TIME}}"
             yield why, "Run `partner-sync close reopen` with --reason first."
         require_intact(folder, close)
         if mapping_digest(folder / MAPPING) != present:

@@ -44,7 +44,7 @@ from pipelines.finance.reconciled import open_books
 from pipelines.finance.report import read_figures_of_books
 from pipelines.finance.reports.render import render_report
 from pipelines.finance.reports.text import format_amount
-from pipelines.finance.signing import Signing, not_assigned, one_person
+from pipelines.finance.signing import Signing, not_assigned, one_person, signers_of
 from pipelines.metadata.tables import Close
 from pipelines.versions.change import change_versions, require_unchanged
 from pipelines.versions.stores import Stores
@@ -208,7 +208,7 @@ def _closed_before(session: Stores, close: Close, db: duckdb.DuckDBPyConnection)
         if is_signed_alike and before.month == close.month:
             require_intact(folder, before)
             return (
-                f"{before.month:%Y-%m} is closed already: {before.preparer} and {before.reviewer} "
+                f"{before.month:%Y-%m} is closed already: {signers_of(before)} "
                 f"closed it at {before.closed_at:{TIME}}, as published in version "
                 f"{before.version}. Its copy is {folder}. The SHA-256 of its manifest is "
                 f"{before.manifest_sha256}."

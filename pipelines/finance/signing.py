@@ -68,3 +68,8 @@ def one_person(close: Close) -> Iterator[tuple[str, str]]:
     people = {close.preparer.casefold(), close.reviewer.casefold()}
     if len(people) == 1 or "" in people:
         yield "preparer and reviewer must be two people", "Name them: --preparer and --reviewer."
+
+
+def signers_of(close: Close) -> str:
+    """Return who signed a close: `ann and bob`, or the only person."""
+    return " and ".join(filter(None, (close.preparer, close.reviewer)))

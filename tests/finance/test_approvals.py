@@ -206,8 +206,12 @@ def test_severe_breaks_need_an_owner_and_a_reason_or_a_word_for_all(books: Store
 
 
 def test_one_person_is_written_down(books: Stores) -> None:
-    text = close_alone(books.changed(approval="one"), SEPTEMBER, Signing("n", ACCEPT))
-    assert "is closed by one person" in text
+    alone = books.changed(approval="one")
+    assert "is closed by one person" in close_alone(alone, SEPTEMBER, Signing("n", ACCEPT))
+    me = name_of(os.getuid())
+    assert f"already: {me} closed it at 20" in close_alone(alone, SEPTEMBER, Signing("n", ACCEPT))
+    with pytest.raises(ConfigurationError, match=f"closed: {me} closed it at 20"):
+        close_alone(alone, SEPTEMBER, Signing("another note", ACCEPT))
     manifest = json.loads((copy_of(books) / MANIFEST).read_bytes())
     assert (manifest["approval"], manifest["reviewer"]) == ("one", "")
     with pytest.raises(ConfigurationError, match="by one user: setting approval is two"):
