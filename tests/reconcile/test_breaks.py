@@ -143,6 +143,23 @@ def test_what_rests_on_a_partial_list_is_uncertain_and_in_no_total(stores: Store
 
 
 @pytest.mark.long
+def test_what_is_billed_too_much_is_uncertain_while_a_credit_note_may_be_missing(
+    stores: Stores,
+) -> None:
+    too_much = bill("b", line("u", "6.00"), line("gone"), line(None, "2.00"))
+    twice = [too_much, bill("c", line("v")), bill("d", line("v"))]
+    of_partner = bill("e", line("x"), partner="nobody")
+    publish(stores, usage=[used("u"), used("v")])
+    publish(stores, complete=False, billing=[*twice, of_partner])
+    rules = ("billed_twice", "different", "not_used", "unreferenced")
+    found = [(rule, "billing is not proven complete") for rule in rules]
+    sql = "SELECT rule, uncertain FROM reconciliation.breaks WHERE gone_at IS NULL ORDER BY rule"
+    assert stores.rows(sql) == [*found[:3], ("unknown_partner", None), found[3]]
+    publish(stores, billing=[*twice, of_partner])
+    assert {reason for _rule, reason in stores.rows(sql)} == {None}
+
+
+@pytest.mark.long
 def test_what_an_old_list_lacks_is_uncertain(stores: Stores) -> None:
     stores.clock.now += timedelta(days=40)  # the bills were read before
     publish(stores, usage=[used("u"), used("v", day="2026-11-20")])

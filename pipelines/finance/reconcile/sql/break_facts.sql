@@ -107,8 +107,13 @@ SELECT
     judged.difference, judged.rows, judged.rows_digest, judged.first_seen, judged.last_seen, judged.gone_at,
     judged.returned_at, due.due_on,
     CASE WHEN NOT rules.evaluated THEN concat('its rule is not evaluated: ', rules.reason)
-         WHEN lists.stream IS NULL THEN judged.stream || ' is not loaded'
+         WHEN judged.stream IS NOT NULL AND lists.stream IS NULL
+            THEN judged.stream || ' is not loaded'
          WHEN NOT lists.is_complete THEN concat(lists.stream, ' is not proven complete')
+         -- A credit note may not have been seen that takes back what is billed too much.
+         WHEN judged.difference > 0 AND judged.rule NOT IN ('disappeared', 'unknown_partner')
+            AND judged.billed_amount IS NOT NULL AND NOT bills.is_complete
+            THEN 'billing is not proven complete'
          WHEN lists.read_on < (judged.month + INTERVAL 1 MONTH)::DATE + getvariable('grace_days')
             AND (judged.rule = 'not_billed' OR lists.read_on + 1 < lists.others_read_on)
             THEN concat(lists.stream, ' was read before the month was due') END AS uncertain,
@@ -122,3 +127,4 @@ LEFT JOIN due USING (break_id)
 JOIN reconciliation.rules AS rules USING (rule)
 LEFT JOIN reconciliation.partners AS partners USING (connection, partner)
 LEFT JOIN lists USING (connection, stream)
+LEFT JOIN lists AS bills ON bills.connection = judged.connection AND bills.stream = 'billing'
