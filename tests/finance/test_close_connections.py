@@ -115,6 +115,24 @@ def test_what_changes_of_another_connection_changes_no_closed_month(two: Stores)
     assert [*find_problems(folder, "")] == []
 
 
+@pytest.mark.long
+def test_records_of_a_connection_that_was_added_since_are_named_as_such(two: Stores) -> None:
+    read_lists(two, "beta", billing=BILLS)
+    build_with_books(two)
+    close_month(two, SEPTEMBER, "ann", "bob")
+    two.configure("gamma", **SERVICE)
+    names = partners([FIRST])
+    read_lists(two, "gamma", partners=names, usage=[used("new", "3.00")], billing=[])
+    read_lists(two, "acme", usage=[*USAGE, used("more", "4.00")])
+    build_with_books(two)
+    (row,) = list_closes(two)
+    added = "usage EUR +3.00 (connection gamma, which was added after the close)"
+    assert (row["state"], row["changed_records"]) == ("outdated", 2)
+    assert row["net_difference"] == f"usage EUR +4.00, {added}"
+    posted = "SELECT connection, id, difference::VARCHAR FROM finance.corrections ORDER BY ALL"
+    assert two.rows(posted) == [("acme", "more", "4.00"), ("gamma", "new", "3.00")]
+
+
 def test_a_connection_that_is_not_there_is_refused(two: Stores) -> None:
     with pytest.raises(ConfigurationError, match="closed for `gamma`") as refused:
         close_month(two, SEPTEMBER, "ann", "bob", Signing(connections=("acme", "gamma")))

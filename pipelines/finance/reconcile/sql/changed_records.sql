@@ -5,6 +5,7 @@
 -- a bill's line: it is hidden.
 -- A record that is the same version as when the month was signed off did not change: it is only read
 -- otherwise, as after an upgrade. The month of a bill may rest on the usage that it names.
+-- A connection may have been added since: the copy has no list of it, and all its records are new.
 -- A record that cannot be read now may be worth what was signed off: it is not gone, in whatever
 -- month it may be.
 WITH odd AS (
@@ -22,6 +23,9 @@ WITH odd AS (
     FROM closed_lists AS closed
     JOIN meta.loads AS loads ON loads.scan_id = closed.scan_id
     GROUP BY closed.month, loads.connection
+), copied AS (
+    SELECT DISTINCT closed.month, regexp_replace(closed.list, '/[^/]*$', '') AS connection
+    FROM closed_lists AS closed
 ), versions_now AS (
     SELECT
         'usage' AS side, used.connection, used._key, used._valid_from,
@@ -51,7 +55,8 @@ SELECT
         false
     )) AS is_otherwise,
     bool_or(count(unread.record) > 0 OR count(*) FILTER (rows.sign = 1 AND rows.amount IS NULL) > 0)
-        OVER (PARTITION BY rows.side, rows.connection, rows.id) AS is_unread
+        OVER (PARTITION BY rows.side, rows.connection, rows.id) AS is_unread,
+    bool_and(copied.connection IS NULL) AS is_added
 FROM month_rows AS rows
 LEFT JOIN versions_now AS now ON now.connection = rows.connection AND now.side = rows.side
     AND now._key = rows._key
@@ -59,6 +64,7 @@ LEFT JOIN unread ON unread.side = rows.side AND unread.connection = rows.connect
     AND unread.record
         = if(rows.side = 'billing', regexp_replace(rows.id, '#[^#]*$', ''), rows.id)
 LEFT JOIN signed ON signed.month = rows.month AND signed.connection = rows.connection
+LEFT JOIN copied ON copied.month = rows.month AND copied.connection = rows.connection
 SEMI JOIN odd ON odd.key
     = hash(rows.month, rows.side, rows.connection, rows.id, rows.partner, rows.currency)
 GROUP BY

@@ -4,14 +4,15 @@
 -- remedy: Restore a damaged copy from a backup, then run `partner-sync reconcile`.
 WITH sums AS (
     SELECT
-        changes.month, changes.side, changes.currency, count(*) AS records,
+        changes.month, changes.side, changes.currency,
+        if(changes.is_added, changes.connection, NULL) AS added, count(*) AS records,
         count(*) FILTER (changes.is_unread) AS unread,
         -- What cannot be read now is no difference.
         sum(coalesce(changes.amount_now, 0) - coalesce(changes.amount_then, 0))
             FILTER (NOT changes.is_unread) AS difference
     FROM reconciliation.changed_records AS changes
     WHERE NOT changes.is_otherwise
-    GROUP BY changes.month, changes.side, changes.currency
+    GROUP BY changes.month, changes.side, changes.currency, added
 ), months AS (
     SELECT
         sums.month, sum(sums.records)::BIGINT AS records, sum(sums.unread)::BIGINT AS unread,
@@ -21,9 +22,10 @@ WITH sums AS (
                 concat(
                     if(sums.difference > 0, '+', ''),
                     regexp_replace(sums.difference::VARCHAR, '(\.\d\d\d*?)0+$', '\1')
-                )
+                ),
+                '(connection ' || sums.added || ', which was added after the close)'
             ), ', '
-            ORDER BY sums.side DESC, sums.currency
+            ORDER BY sums.side DESC, sums.currency, sums.added NULLS FIRST
         ) FILTER (sums.difference <> 0) AS difference
     FROM sums
     GROUP BY sums.month

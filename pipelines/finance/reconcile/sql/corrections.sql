@@ -10,7 +10,7 @@ WITH posted AS (
     (FROM signed_corrections EXCEPT ALL FROM temp.memory_corrections)
 ), parts AS (
     SELECT
-        changes.* EXCLUDE (is_otherwise, is_unread) RENAME (amount_then AS signed_off), closes.number,
+        changes.* EXCLUDE (is_otherwise, is_unread, is_added) RENAME (amount_then AS signed_off), closes.number,
         true AS is_changed, NULL AS posted
     FROM reconciliation.changed_records AS changes
     JOIN reconciliation.closed_months AS closes
