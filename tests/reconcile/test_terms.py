@@ -152,6 +152,17 @@ def test_a_bill_that_was_withdrawn_is_the_cause(stores: Stores) -> None:
     assert stores.rows(f"{causes[:-12]} WHERE gone_at IS NULL") == [("no bill for the month", -5)]
 
 
+def test_usage_of_a_month_has_no_day_from_which_it_is_late(stores: Stores) -> None:
+    late = (
+        "SELECT late_rows, lag_p50, lag_max, suggested_grace_days FROM reconciliation.late_arrivals"
+    )
+    of_month = used("u", day="2026-09", recorded="2026-10-03T02:30:00Z")
+    publish(stores, partners=partners([FIRST]), usage=[of_month], billing=[bill("b", line("u"))])
+    assert stores.rows(late) == [(1, None, None, 3)]
+    publish(stores, usage=[{**of_month, "day": "2026-09-02"}])
+    assert stores.rows(late) == [(1, 31, 31, 3)]
+
+
 @pytest.mark.long
 def test_days_of_times_are_those_of_the_mapping(stores: Stores) -> None:
     last_day = used("u", day="2026-09-30", recorded="2026-10-01T02:30:00Z")  # 22:30 in New York
