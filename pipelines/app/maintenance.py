@@ -16,7 +16,7 @@ from pipelines.core import stop
 from pipelines.core.errors import ConfigurationError, PartnerSyncError
 from pipelines.finance import memory
 from pipelines.finance.books import BooksResult, make_only_books, try_books
-from pipelines.finance.closing.holding import copies_with, remarks_with
+from pipelines.finance.closing.holding import configuration_with, copies_with, remarks_with
 from pipelines.finance.inputs import read_copies
 from pipelines.finance.reconcile.close_copy import require_intact
 from pipelines.metadata import scans
@@ -34,8 +34,8 @@ from pipelines.warehouse.version_files import Version
 
 WITH_FILE = (VersionStatus.PUBLISHED, VersionStatus.LOST)  # of a version that should have one
 __all__ = [
-    "ErasureRequest", "NothingFound", "copies_with", "erase_records", "list_versions",
-    "prune_files", "remarks_with", "rollback", "verify_files",
+    "ErasureRequest", "NothingFound", "configuration_with", "copies_with", "erase_records",
+    "list_versions", "prune_files", "remarks_with", "rollback", "verify_files",
 ]  # fmt: skip
 # Share of the scan files. To delete more suggests a wrong --days, or wrong dates.
 MOST_PRUNED = 0.5

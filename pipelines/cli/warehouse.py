@@ -35,6 +35,11 @@ KEPT_REMARKS = (
     "Not erased: notes of closes and reasons of decisions that contain the value. They are in the "
     "metadata database, in books, in versions and in reports that are written from now on."
 )
+KEPT_CONFIGURATION = (
+    "Not erased: your configuration that contains the value. Books and copies of closed months "
+    "that are written from now on have mapping.toml. Take the value out of it, then run "
+    "`partner-sync reconcile`."
+)
 KEPT_OWN = (
     "Not erased: your own books that contain the value, or that cannot be searched. They are your "
     "files, so partner-sync changes none of them. Take it out of them yourself."
@@ -130,6 +135,10 @@ def _show_kept(session: "AppSession", identifier: str) -> None:
     if remarks:
         line(KEPT_REMARKS, style="yellow")
         show(remarks)
+    configuration = app.maintenance.configuration_with(session, identifier)
+    if configuration:
+        line(KEPT_CONFIGURATION, style="yellow")
+        show(configuration)
     own = finance.own_check.sources_with(session, identifier)
     if own:
         line(KEPT_OWN, style="yellow")

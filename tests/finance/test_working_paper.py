@@ -125,9 +125,13 @@ def test_copies_that_contain_an_erased_value_are_named(two: Stores) -> None:
     assert {"used.parquet", "summary.parquet", "report.html", "2026-09.xlsx"} <= {*files}
     assert copies_with(two, "first Ltd") == []
     assert {row["text"] for row in remarks_with(two, "as agreed")} == {"note"}
+    with two.home.mapping_file.open("a") as mapping:
+        mapping.write('[accounts.partner.late]\naccrued = "2199"\n')
     printed = Cli(two.home)("erase", "late", "--reason", "asked", "--yes", "--force").stdout
     assert "2026-10/001" in printed
     assert "A signed copy never changes" in " ".join(printed.split())
+    _before, kept = printed.split("your configuration")
+    assert "mapping.toml" in kept.partition("reconcile")[2]
     assert [row["problem"] for row in list_closes(two)] == [None, None]
 
 

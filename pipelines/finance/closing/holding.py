@@ -1,4 +1,4 @@
-"""Finds copies of closed months, notes and reasons that contain a value.
+"""Finds copies of closed months, notes, reasons and files of configuration that contain a value.
 
 They are named, and never changed.
 """
@@ -59,6 +59,13 @@ def remarks_with(stores: Stores, text: str) -> list[Row]:
                 about = f"decision {decision.number}, {decision.kind} {decision.subject}"
                 rows.append({"of": about, "text": "reason"})
     return rows
+
+
+def configuration_with(stores: Stores, text: str) -> list[Row]:
+    """Return a row for each file of configuration that contains a text: `file`."""
+    home = stores.home
+    files = (home.mapping_file, home.settings_file, home.connections_file)
+    return [{"file": file.name} for file in files if file.exists() and has_text(file, text)]
 
 
 def _copies(stores: Stores) -> list[Path]:
