@@ -15,13 +15,18 @@ from pipelines.finance.mapping import Mapping, read_mapping
 from pipelines.finance.materiality import amount_text, propose_materiality
 from pipelines.finance.reconcile.propose import propose_roles
 from pipelines.finance.reconcile.roles import read_columns
+from pipelines.finance.reconcile.time_zones import TimeZones, find_time_zones
 from pipelines.versions.configuration import accept_configuration
 from pipelines.versions.stores import Stores
 from pipelines.warehouse.duckdb_file import Row
 
 LONGEST_COMMENT: Final = 1_000
 MATERIALITY: Final = "materiality."
-WITHOUT_FIELD: Final = ("partners.", "usage.amount_unit", "billing.amount_unit", MATERIALITY)
+TIME_ZONE: Final = "time_zone"
+# What is proposed and is no role. What a person set of it stays.
+TERMS: Final = (MATERIALITY, TIME_ZONE)
+WITHOUT_FIELD: Final = ("partners.", "usage.amount_unit", "billing.amount_unit", *TERMS)
+PERIODS: Final = ("usage.period", "billing.period")
 # Lists of values that may well be empty.
 OTHER_VALUES: Final = ("billing.other_statuses", "billing.other_kinds")
 HEAD: Final = """\
@@ -41,7 +46,13 @@ def propose(session: Stores) -> list[Row]:
         columns = read_columns(db)
         proposals = propose_roles(db, mapping.partners)
         found = [{"role": role, "field": proposal.field} for role, proposal in proposals.items()]
-        amounts = propose_materiality(db, _merged(mapping, found))
+        paths = {role: proposals[role].field for role in PERIODS}
+        periods = [
+            column for column in columns if paths.get(f"{column.stream}.period") == column.path
+        ]
+        zones = find_time_zones(db, periods, mapping.time_zone.key)
+        terms = _time_zone_rows(current, zones)
+        amounts = propose_materiality(db, _merged(mapping, [*found, *terms]))
     rows = []
     for role, (field, evidence) in proposals.items():
         value = _value(current, role)
@@ -60,8 +71,27 @@ def propose(session: Stores) -> list[Row]:
                 "problem": problem,
             }
         )
-    rows += _amount_rows(mapping, amounts)
-    return rows
+    return [*rows, *terms, *_amount_rows(mapping, amounts)]
+
+
+def _time_zone_rows(current: Mapping | None, zones: TimeZones) -> list[Row]:
+    """Return what is proposed as the time zone; nothing where that of the mapping may be right."""
+    if not zones.names:
+        return []
+    set_before = None
+    problem = ""
+    if current is not None:
+        set_before = current.time_zone.key
+        problem = f"Periods do not begin at midnight in {set_before}, so they may be in two months."
+    return [
+        {
+            "role": TIME_ZONE,
+            "field": zones.names[0],
+            "evidence": zones.evidence,
+            "current_mapping": set_before,
+            "problem": problem,
+        }
+    ]
 
 
 def _amount_rows(mapping: Mapping, amounts: list[Row]) -> Iterator[Row]:
@@ -100,7 +130,7 @@ def accept(session: Stores, *, replace: bool = False) -> str:
     write_durably(file, _rendered(mapping, version, rows).encode())
     accept_configuration(session, "mapping accept")
     unknown = []
-    roles = [row for row in rows if not row["role"].startswith(MATERIALITY)]
+    roles = [row for row in rows if not row["role"].startswith(TERMS)]
     for row in roles:
         role = row["role"]
         if role not in OTHER_VALUES and _value(mapping, role) in {None, ()}:
@@ -110,13 +140,14 @@ def accept(session: Stores, *, replace: bool = False) -> str:
 
 
 def _merged(mapping: Mapping, rows: list[Row]) -> Mapping:
-    """Return a mapping with what is proposed; the rest of it stays, also a materiality."""
+    """Return a mapping with what is proposed; the rest of it stays, also time zone, materiality."""
     tables = mapping.model_dump()
     for row in rows:
         side, _, name = row["role"].partition(".")
-        if row["role"].startswith(MATERIALITY):
+        if row["role"].startswith(TERMS):
             if row["current_mapping"] is None:
-                tables[side][name] = row["field"]
+                place = tables[side] if name else tables
+                place[name or side] = row["field"]
         elif row["field"] is not None:
             tables[side][name] = row["field"]
     return Mapping.model_validate(tables)
@@ -144,7 +175,7 @@ def _another_mapping(file: Path, rows: list[Row]) -> ConfigurationError:
     for row in rows:
         before = row["current_mapping"]
         proposed = row["field"]
-        is_kept = row["role"].startswith(MATERIALITY) and before is not None
+        is_kept = row["role"].startswith(TERMS) and before is not None
         if proposed is not None and proposed != before and not is_kept:
             changes.append(f"{row['role']}: {_shown(before)} -> {_shown(proposed)}")
     return ConfigurationError(
@@ -191,7 +222,7 @@ def _rendered(mapping: Mapping, version: int, rows: list[Row]) -> str:
         elif isinstance(value, dict):
             lines += _named_tables(mapping, name, value, evidence)
         else:
-            lines += _entry(mapping, name)
+            lines += _entry(mapping, name, evidence.get(name, ""))
     lines.append("")
     return "\n".join(lines)
 

@@ -1,6 +1,8 @@
 """`mapping propose` and `mapping accept`: what they show, write, refuse and keep."""
 
+from datetime import UTC, datetime
 from decimal import Decimal
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -70,6 +72,39 @@ def test_accept_writes_the_proposal(session: Stores) -> None:
         accept(session) == f"{file} already has every field that is proposed. It was not changed."
     )
     assert file.stat() == before
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("spelled", "zone"),
+    [
+        ("+05:30", "Asia/Kolkata"),  # as it is sent
+        ("", "America/New_York"),  # in UTC, in summer and winter
+        ("Z", None),  # midnight of UTC
+    ],
+)
+def test_periods_that_begin_at_local_midnight_show_the_time_zone(
+    session: Stores, spelled: str, zone: str | None
+) -> None:
+    lists = usual()
+    for bill in lists["billing"]:
+        day = datetime.fromisoformat(bill["period"]["start"])
+        if not spelled:
+            day = day.replace(tzinfo=ZoneInfo("America/New_York")).astimezone(UTC)
+        bill["period"]["start"] = f"{day:%Y-%m-%dT%H:%M:%S}{spelled or 'Z'}"
+    publish(session, lists)
+    found = [row["field"] for row in propose(session) if row["role"] == "time_zone"]
+    assert found == ([zone] if zone else [])
+    accept(session)
+    assert mapped(session).time_zone.key == (zone or "UTC")
+    if zone:
+        file = session.home.mapping_file
+        assert "times of periods are midnight there" in file.read_text()
+        file.write_text(file.read_text().replace(f'"{zone}"', '"UTC"'))
+        (again,) = [row for row in propose(session) if row["role"] == "time_zone"]
+        assert again["problem"].startswith("Periods do not begin at midnight in UTC")
+        accept(session, replace=True)
+        assert mapped(session).time_zone.key == "UTC"
 
 
 def test_another_mapping_is_replaced_only_on_demand(session: Stores) -> None:
