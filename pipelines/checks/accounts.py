@@ -15,7 +15,8 @@ from pipelines.metadata.tables import Identity
 
 @Check(
     "Keep one of them in connections.toml; of a renamed connection, its old name. Then run "
-    "`partner-sync versions rollback` to a version without the other one.",
+    "`partner-sync versions rollback` to a version without the other one. If none is kept, see "
+    "docs/settings.md, Rename or retire a connection.",
     Severity.ERROR,
     "warehouse",
 )
