@@ -156,7 +156,7 @@ def _show_materiality(amounts: list[dict[str, Any]]) -> None:
     ]
     if not texts:
         return
-    line(f"High from {', '.join(texts)}; medium from a tenth.")
+    line(f"High from {', '.join(texts)}; medium from 10 % of it.")
     proposed = [each["currency"] for each in amounts if each["source"] == "proposal"]
     if proposed:
         line(

@@ -225,7 +225,7 @@ def test_commands_show_breaks_and_build_after_decisions(books: Stores, tmp_path:
     assert "EUR: 12345678901234567889.633456 in 2 breaks" in text
     assert "JPY: 200.000000 in 1 break" in text
     assert "Totals do not include uncertain breaks." in text
-    assert "High from EUR 5, JPY 100; medium from a tenth." in text
+    assert "High from EUR 5, JPY 100; medium from 10 % of it." in text
     assert "Proposed from what was billed" not in text
     assert "No breaks match state=assigned." in cli("breaks", "--state", "assigned").stdout
     found = cli.json("breaks", "--rule", "not_billed")

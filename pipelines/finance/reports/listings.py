@@ -88,11 +88,18 @@ PARTS: Final = {
     "credits": "credit notes",
     "fees": "fees",
     "new": "new",
-    "lost": "lost",
+    "lost": "ended",
     "volume": "volume",
     "price": "price",
     "unexplained": "no quantity",
 }
+# Explained once for each place that shows them.
+ABOUT_PARTS: Final = (
+    "Late: records that arrived after the month was settled. Restated: records that changed after "
+    "it. It is settled when signed off, else when the grace days for its bills are over. "
+    "New, ended: amounts of a partner that has some in only one of the two months. "
+    "Volume: another quantity at the price of the month before."
+)
 DIFFERENCE: Final = "Difference = billed + credit notes \u2212 used."
 PARTS_OF_IT: Final = (
     f"{DIFFERENCE} It is also unbilled usage + overbilled, which are the open breaks, + other "
@@ -280,9 +287,7 @@ LISTINGS: Final = (
             *(Column(part, label.capitalize(), "change") for part, label in PARTS.items()),
         ),
         'partner-sync sql "FROM finance.flux"',
-        "From the month before to the newest complete month. Late and restated: since the month's "
-        "cut-off, which is its close, or the first load after its grace days. Volume: another "
-        "quantity at the price of the month before.",
+        f"From the month before to the newest complete month. {ABOUT_PARTS}",
         has_sums=False,
     ),
 )  # fmt: skip

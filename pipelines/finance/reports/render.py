@@ -17,7 +17,7 @@ from pipelines.finance.currencies import USUAL_DIGITS, digits_of
 from pipelines.finance.reconcile.statements import RULES, read_statement
 from pipelines.finance.reports.amounts import EXACT
 from pipelines.finance.reports.embed import Packed, pack
-from pipelines.finance.reports.listings import PARTS
+from pipelines.finance.reports.listings import ABOUT_PARTS, PARTS
 from pipelines.finance.reports.month_verdicts import (
     OPEN_BREAKS,
     Answer,
@@ -229,7 +229,7 @@ def _environment() -> Environment:
     made.filters |= {"month": format_month, "time": format_time, "amount": format_amount}
     made.filters |= {"day": format_day, "code": mark_code, "kind": _kind, "finding": _finding}
     made.filters |= {"to_do": _to_do}
-    made.globals |= {"flux_parts": PARTS}
+    made.globals |= {"flux_parts": PARTS, "about_parts": ABOUT_PARTS}
     made.globals |= {"axis_of": axis_of, "number": counted, "Answer": Answer, "SignOff": SignOff}
     return made
 
