@@ -45,6 +45,8 @@ CUT = """() => {
   }
   return cut;
 }"""
+WIDER = """() => [...document.querySelectorAll("#tables .scroll")]
+  .filter((box) => box.scrollWidth > box.clientWidth + 1).length"""
 WIDTHS = (1300, 1000, 768, 390)
 
 
@@ -110,6 +112,8 @@ def check(page: Page, width: int) -> None:
     page.set_viewport_size({"width": width, "height": 844})
     assert page.evaluate(TOO_WIDE) == 0
     assert page.evaluate(CUT) == []
+    if width == WIDTHS[-1]:  # on a phone, nobody swipes sideways to read a list
+        assert page.evaluate(WIDER) == 0
     if width in (WIDTHS[0], WIDTHS[-1]):  # those between have the same elements and colours
         found = Axe().run(page).response["violations"]
         assert [(each["id"], each["nodes"]) for each in found] == []
@@ -151,6 +155,19 @@ def test_own_books_and_statements_are_accessible(
         for width in (WIDTHS[0], WIDTHS[-1]):
             check(page, width)
         page.set_viewport_size({"width": WIDTHS[0], "height": 844})
+
+
+def test_a_statement_is_read_on_a_phone_without_swiping(browser: Browser, own_report: Path) -> None:
+    file = min((own_report.parent.parent / "statements").glob("*/*.html"))
+    page = browser.new_page(viewport={"width": WIDTHS[-1], "height": 844})
+    page.goto(file.as_uri())
+    assert page.evaluate(TOO_WIDE) == 0
+    assert page.evaluate(WIDER.replace("#tables ", "")) == 0
+    assert page.evaluate(FAULTS) == []
+    assert Axe().run(page).response["violations"] == []
+    label = "e => getComputedStyle(e, '::before').content"
+    assert "Used" in page.locator("tbody td").first.evaluate(label)
+    page.close()
 
 
 def test_the_lists_of_many_partners_fit_and_open_at_once(

@@ -58,9 +58,13 @@ const Tables = (() => {
   function sums(columns, rows, digits) {
     const cells = columns.map((column, place) => {
       if (place === 0) return element("th", { scope: "row" }, sumLabel(rows.length));
-      return element("td", { class: look(column) }, sumOf(column, rows, digits));
+      return cell(column, sumOf(column, rows, digits));
     });
     return element("tr", {}, ...cells);
+  }
+
+  function cell(column, content) {
+    return element("td", { "class": look(column), "data-label": column.label }, content);
   }
 
   function sumLabel(number) {
@@ -78,6 +82,7 @@ const Tables = (() => {
     return {
       type: "exact",
       className: look(column),
+      createdCell: (cell) => { cell.dataset.label = column.label; }, // where cells stand below each other
       data: (row, type) => type === "display" ? Cells.node(column, row, digits) : Cells.keyOf(column, row),
     };
   }
@@ -107,7 +112,7 @@ const Tables = (() => {
   // A table of few rows, as they come.
   function plain(list, digits) {
     const body = list.rows.map((row) => element("tr", {}, ...list.columns.map((column) =>
-      element("td", { class: look(column) }, Cells.node(column, row, digits)))));
+      cell(column, Cells.node(column, row, digits)))));
     const table = element("table", {}, element("thead", {}, headings(list.columns)),
       element("tbody", {}, ...body));
     if (list.has_sums) table.append(element("tfoot", {}, sums(list.columns, list.rows, digits)));
