@@ -97,6 +97,17 @@ def test_a_quote_behind_many_rows_is_one(tmp_path: Path) -> None:
     assert rows[-1] == (60_002, "x,1", "p", "5.00", "EUR")
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_rows_behind_blank_lines_have_the_numbers_that_other_programs_show(
+    end: str, tmp_path: Path
+) -> None:
+    """A line end in a cell begins no row."""
+    lines = [",".join(NAMES), "", 'a,"p\n\nq",1,EUR,', "", "", "b,p,2,EUR,", "c,p,3,EUR,", "", ""]
+    (tmp_path / "x.csv").write_text(end.join(lines), newline="")
+    rows = [(row, bill) for row, bill, *_others in read(tmp_path, "x.csv")]
+    assert rows == [(3, "a"), (6, "b"), (7, "c")]
+
+
 def parquet(folder: Path, **values: str) -> Path:
     """Write a Parquet file of one row, with expressions in place of texts."""
     file = folder / "x.parquet"

@@ -2,11 +2,13 @@
 
 import csv
 from collections.abc import Callable
+from contextlib import suppress
 from glob import escape
 from pathlib import Path
 from typing import Final
 
 import duckdb
+import pyarrow as pa
 
 from pipelines.core.text import printable, quote_identifier, quote_text
 from pipelines.finance.reconcile.own.cells import NAMES, inexact
@@ -22,6 +24,13 @@ CSV: Final = (
     "read_csv({file}, auto_detect = false, columns = {columns}, header = false, skip = 0, "
     "delim = {delimiter}, quote = '\"', escape = '\"', comment = '', hive_partitioning = false)"
 )
+# DuckDB passes over blank lines. Other programs count them, so numbers of rows do, too.
+CREATE_BLANK_LINES: Final = "CREATE OR REPLACE TEMP TABLE blank_lines AS FROM added"
+BEHIND_BLANK_LINES: Final = """
+SELECT texts.* REPLACE (texts.row + coalesce(blank_lines.lines, 0) AS row)
+FROM ({query}) AS texts
+ASOF LEFT JOIN temp.blank_lines ON texts.row > blank_lines.rows_before
+"""
 DELIMITERS: Final = (",", ";", "\t", "|")
 PARQUET: Final = "read_parquet({file}, hive_partitioning = false)"
 # What says nothing about a file.
@@ -51,7 +60,7 @@ def load_file(
     try:
         match file.suffix.lower():
             case ".csv":
-                db.execute(insert(_csv_texts(file, name, columns)))
+                db.execute(insert(_csv_texts(db, file, name, columns)))
             case ".parquet":
                 db.execute(insert(_parquet_texts(db, file, PARQUET.format(file=name), columns)))
             case _:
@@ -65,12 +74,48 @@ def load_file(
         raise NotRead(f"{file.name} cannot be read: {first_line}") from error
 
 
-def _csv_texts(file: Path, name: str, columns: dict[str, str]) -> str:
+def _csv_texts(
+    db: duckdb.DuckDBPyConnection, file: Path, name: str, columns: dict[str, str]
+) -> str:
     delimiter, headings = _first_line(file, columns)
     texts = {role: f"c{place}" for role, place in places_of(file, headings, columns).items()}
     of_type = ", ".join(f"c{place}: 'VARCHAR'" for place in range(len(headings)))
     table = CSV.format(file=name, columns=f"{{{of_type}}}", delimiter=quote_text(delimiter))
-    return f"SELECT * FROM ({_texts(table, texts)}) AS texts WHERE texts.row > 1"
+    query = f"SELECT * FROM ({_texts(table, texts)}) AS texts WHERE texts.row > 1"
+    blank_lines = _blank_lines(file, delimiter) if len(headings) > 1 else {}
+    if not blank_lines:
+        return query
+    lines = {
+        "rows_before": pa.array(blank_lines.keys(), pa.int64()),
+        "lines": pa.array(blank_lines.values(), pa.int64()),
+    }
+    db.from_arrow(pa.table(lines)).query("added", CREATE_BLANK_LINES)
+    return BEHIND_BLANK_LINES.format(query=query)
+
+
+def _blank_lines(file: Path, delimiter: str) -> dict[int, int]:
+    """Return how many blank lines there are up to each place with some, by the rows before it."""
+    # Few files have any; only those are read line by line.
+    if not _has_blank_line(file):
+        return {}
+    found = {}
+    rows = 0
+    lines = 0
+    # A cell of more than 128 KiB ends the count, not the reading.
+    with file.open(encoding="utf-8-sig", newline="") as text, suppress(csv.Error):
+        for cells in csv.reader(text, delimiter=delimiter):
+            if cells:
+                rows += 1
+            else:
+                lines += 1
+                found[rows] = lines
+    return found
+
+
+def _has_blank_line(file: Path) -> bool:
+    """Return whether a line of a file has nothing, also in a cell."""
+    with file.open("rb") as content:
+        return any(not line.rstrip(b"\r\n") for line in content)
 
 
 def _first_line(file: Path, columns: dict[str, str]) -> tuple[str, list[str]]:
