@@ -226,17 +226,38 @@ def test_an_entry_that_is_forged_with_its_lines_is_found(october: Path) -> None:
     for problem, change in changes.items():
         copy = shutil.copytree(october, october.with_name("copy"))
         column = change.rpartition(" ")[2]
-        change_rows(copy, "entries", f"SELECT * REPLACE (if({change}) AS {column}) FROM rows")
-        with duckdb.connect() as db:
-            lines = COPY_JOURNAL.format(
-                entries=quote_text(str(copy / "entries.parquet")),
-                file=quote_text(str(copy / "journal.csv")),
-            )
-            db.execute(lines)
-            rewritten(copy, sums=read_sums(db, copy))
+        forge_entries(copy, f"SELECT * REPLACE (if({change}) AS {column}) FROM rows")
         code, text = run(copy)
         assert (code, f"{problem} of" in text) == (1, True), text
         shutil.rmtree(copy)
+
+
+def test_sides_accounts_and_dates_of_the_journal_follow_from_the_mapping(october: Path) -> None:
+    for change in (
+        "debit AS credit, credit AS debit",
+        "CASE account WHEN '5100' THEN '2190' WHEN '2190' THEN '5100' ELSE account END AS account",
+        "if(account = '2190', '2191', account) AS account",
+        "(date::DATE + INTERVAL 1 MONTH)::DATE::VARCHAR AS date",
+        "left(period, 5) || '12' AS period",
+        "replace(close, '10-', '11-') AS close, replace(source, '2026-10-', '2026-11-') AS source",
+    ):
+        copy = shutil.copytree(october, october.with_name("copy"))
+        forge_entries(copy, f"SELECT * REPLACE ({change}) FROM rows")
+        code, text = run(copy)
+        assert (code, "does not follow from [accounts]" in text) == (1, True), (change, text)
+        shutil.rmtree(copy)
+
+
+def forge_entries(copy: Path, query: str) -> None:
+    """Change entries of a journal, and all that is written of them, as a wrong writer does."""
+    change_rows(copy, "entries", query)
+    with duckdb.connect() as db:
+        lines = COPY_JOURNAL.format(
+            entries=quote_text(str(copy / "entries.parquet")),
+            file=quote_text(str(copy / "journal.csv")),
+        )
+        db.execute(lines)
+        rewritten(copy, sums=read_sums(db, copy))
 
 
 def test_nothing_is_imported_from_the_folder_of_the_copy(october: Path) -> None:

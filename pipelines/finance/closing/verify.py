@@ -1,8 +1,4 @@
-"""Verify the copy of a closed month beside this file: python3 verify.py [--manifest SHA256].
-
-Needs Python 3.10 and duckdb. Verifies manifest.json by --manifest (else a rewritten one verifies
-itself), files by SHA-256, figures by rows, opening balances. Prints problems, then exits with 1.
-"""
+"""Verify files, figures and journal of the copy of a month. Needs Python 3.10 and duckdb."""
 
 import sys
 
@@ -35,9 +31,12 @@ SUMS = dict.fromkeys(("used", "billed", "fees", "own", "entries", "break_rows"),
     "summary": "used_amount, billed_amount, credited_amount, not_counted_amount, difference",
     "rollforward": "opening, unposted, corrections, used, billed, credited, closing",
     "matches": "used_amount, billed_amount, credited_amount, difference", "decisions": "difference",
-    "opening": "opening, unposted", "breaks": "difference, open_difference",
-    "own_totals": "own_amount, service_amount, difference", "corrections": "difference",
-}  # fmt: skip
+    "opening": "opening, unposted", "breaks": "difference, open_difference", "corrections":
+    "difference", "own_totals": "own_amount, service_amount, difference"}  # fmt: skip
+# Lines of entries: kind, what the line has, account, period, date, side of a positive amount.
+LINES = """FROM entries SELECT DISTINCT close, kind, if(amount IS NULL, 'rounding', if(source =
+    close, 'sum', 'source')), account, period, date, (sign(amount) * if(debit > '', 1, -1))::INT
+    WHERE kind <> 'cancellation' AND (debit > '' OR credit > '')"""
 # Figures as they are stored, and as they follow from rows: three names, then amounts and numbers.
 FIGURES = {
     "roll-forward": ("FROM rollforward", ROLLFORWARD),
@@ -53,7 +52,7 @@ FIGURES = {
     "own sum": ("FROM own_totals SELECT source, month, currency, own_rows, own_amount", """FROM own
         SELECT source, month, currency, count(*), sum(amount) WHERE unread IS NULL GROUP BY ALL"""),
     "journal line": ("FROM journal", """FROM entries SELECT * EXCLUDE (month, minor_unit, amount,
-        left_out) WHERE debit IS NOT NULL OR credit IS NOT NULL"""),
+        left_out) WHERE left_out IS NULL AND (debit > '' OR credit > '')"""),
     "journal source": ("""FROM entries SELECT kind, source, currency, amount WHERE source <> close
         AND kind <> 'cancellation'""", """FROM breaks SELECT 'accrual', break_id, currency,
         -difference WHERE state <> 'resolved' UNION ALL FROM entries SELECT kind, source, currency,
@@ -64,8 +63,7 @@ FIGURES = {
     "journal entry": ("SELECT 1 LIMIT 0", """FROM entries SELECT entry, kind, currency,
         sum(amount), sum(ifnull(debit, '-' || credit)::DECIMAL(38,4)), count(*) FILTER (2 *
         abs(abs(amount) - coalesce(debit, credit, '0')::DECIMAL(38,4)) > minor_unit) WHERE left_out
-        IS NULL GROUP BY ALL"""),
-}  # fmt: skip
+        IS NULL GROUP BY ALL""")}  # fmt: skip
 
 
 def read_sums(db: duckdb.DuckDBPyConnection, folder: Path) -> dict[str, list[dict[str, object]]]:
@@ -97,6 +95,8 @@ def find_problems(folder: Path, signed: str) -> abc.Iterator[str]:
             names = dict.fromkeys(db.sql(FIGURES["journal line"][1]).columns, "VARCHAR")
             db.read_csv(str(folder / "journal.csv"), columns=names, header=True, na_values="",
                 auto_detect=False, allow_quoted_nulls=False).create_view("journal")  # fmt: skip
+            lines = {*db.execute(LINES).fetchall()} - {tuple(row) for row in manifest["ledger"]}
+            yield from (f"a journal line does not follow from [accounts]: {row}" for row in lines)
         for name in (name for name in FIGURES if has.get(name.split()[0], True)):
             stored, follows = (Counter(db.execute(query).fetchall()) for query in FIGURES[name])
             wrong = [row for row in (stored - follows) + (follows - stored) if any(row[3:])]
@@ -109,7 +109,7 @@ def find_problems(folder: Path, signed: str) -> abc.Iterator[str]:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="Verify the copy of a closed month.")
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--manifest", default="", help="SHA-256 of the signed manifest.json")
     problems = list[str]()
     try:

@@ -20,6 +20,7 @@ from pipelines.core.files import private_folder, remove, share, sync_file
 from pipelines.core.text import is_one_of, printable, quote_text
 from pipelines.files.store import FileStore
 from pipelines.finance.closing.journal import JournalBasis, write_journal
+from pipelines.finance.closing.ledger import ledger_lines
 from pipelines.finance.closing.verify import PREPARE, ROLLFORWARD, read_sums
 from pipelines.finance.closing.working_paper import MOST_ROWS, write_working_paper
 from pipelines.finance.mapping import parse_mapping
@@ -194,8 +195,7 @@ class Basis:
     report as it is now, without names. `journal` is None without accounts. `readers` is the group
     that may read the copy, `preparers` the user who runs the command, and who logged in as another.
     `preparer_role` is the home's user of the server that has the metadata database, if there is one
-    and another user of it approves.
-    `own` is None without own books.
+    and another user of it approves. `own` is None without own books.
     """
 
     mapping: bytes
@@ -214,8 +214,7 @@ def write_copy(
 ) -> str:
     """Copy a month of open books into a new folder; return the manifest's SHA-256.
 
-    The folder is whole or not there. The books have no names of partners afterwards. Raises
-    StorageFailed.
+    It is whole or not there. The books have no names of partners afterwards. Raises StorageFailed.
     """
     part = folder.with_name(f".{folder.name}.part")
     try:
@@ -291,6 +290,7 @@ def _write_files(db: duckdb.DuckDBPyConnection, close: Close, folder: Path, basi
     (folder / MAPPING).write_bytes(basis.mapping)
     verify = files("pipelines.finance.closing").joinpath("verify.py")
     (folder / "verify.py").write_bytes(verify.read_bytes())
+    signed["ledger"] = ledger_lines(close, basis.journal)
     manifest = {"format": FORMAT, **signed, "sums": sums, "sha256": _digests(folder)}
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=2), encoding="utf-8")
 
