@@ -7,7 +7,7 @@ import pytest
 
 from pipelines.finance.close import list_closes
 from pipelines.finance.reconcile.close_copy import FORMAT, MANIFEST
-from tests.reconcile.months import OCTOBER, POSTED, close, publish_closed, restate, rewrite
+from tests.reconcile.months import BILLS, OCTOBER, POSTED, close, publish_closed, restate, rewrite
 from tests.versions.homes import Stores, home_of
 
 closed = home_of(publish_closed)
@@ -50,7 +50,7 @@ def test_a_copy_of_every_format_is_compared_and_followed_by_another(
     (row,) = list_closes(closed)
     assert (row["state"], row["changed_records"], row["problem"]) == ("outdated", 1, None)
     assert closed.rows(POSTED) == [("usage", "u", "EUR", "5.00", "6.00", "1.00", "10")]
-    restate(closed, "6.00", "7.00", partners=[{"id": "first", "name": "first Ltd"}], billing=[])
+    restate(closed, "6.00", "7.00", partners=[{"id": "first", "name": "first Ltd"}], billing=BILLS)
     close(closed, OCTOBER)
     manifest = json.loads((closed.home.closes / "2026-10" / "001" / MANIFEST).read_bytes())
     assert bool(manifest["previous"]) == (number >= 3)
