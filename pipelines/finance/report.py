@@ -20,7 +20,7 @@ from pipelines.finance.reports.details import read_details
 from pipelines.finance.reports.queries import EARLIER, Figures, read_figures
 from pipelines.finance.reports.render import PastReport, render_index, render_page
 from pipelines.finance.reports.verdicts import judge as judge  # noqa: PLC0414 - for `report`
-from pipelines.finance.statement_pages import StatementPages
+from pipelines.finance.statement_pages import StatementPages, read_index
 from pipelines.versions.stores import Stores
 from pipelines.versions.version_scans import previous_versions
 from pipelines.warehouse.books import Books, BooksFolder
@@ -57,9 +57,9 @@ def read_figures_of_books(
             figures = read_figures(db, version.number, previous=previous)
             figures = replace(figures, accrual=_read_accrual(db, figures))
             if with_details:
-                figures = replace(
-                    figures, details=read_details(db, figures, StatementPages(session).find)
-                )
+                find = StatementPages(session).find
+                details = read_details(db, figures, find, read_index(session))
+                figures = replace(figures, details=details)
             figures = replace(figures, doubts=[*read_age(session), *figures.doubts])
     except duckdb.Error as error:
         if is_memory_refused(error):

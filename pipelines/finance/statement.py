@@ -217,6 +217,7 @@ def _issue(session: Stores, statement: Statement, written: IssuesOfMonth) -> Iss
         written_by=name_of(os.getuid()),
         sha256={},
         provisional=list(statement.provisional),
+        asked={row["currency"] or "": f"{row['asked']:f}" for row in statement.totals},
         content=content,
         shown=digests_of(statement),
     )

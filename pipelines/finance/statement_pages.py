@@ -1,8 +1,12 @@
-"""Finds the pages of statements by their names: nothing is read, of a home or a bucket."""
+"""Finds the pages of statements by their names, and reads the one file that lists all of them."""
 
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
-from pipelines.finance.statements.issues import name_of_files
+import msgspec
+
+from pipelines.finance.statements.issues import INDEX, name_of_files
 from pipelines.versions.stores import Stores
 
 
@@ -35,3 +39,15 @@ class StatementPages:
             return None
         name = name_of_files(connection, partner)
         return self._pages.get((name, month)) if month else self._newest.get(name)
+
+
+def read_index(stores: Stores) -> dict[str, list[Any]]:
+    """Return the columns of the list of all statements, newest first; none if there is no list."""
+    file = stores.home.statements / INDEX
+    rows: list[dict[str, Any]] = []
+    if stores.warehouse.store.list(file.parent, file.name):
+        # The next statement writes it again.
+        with suppress(msgspec.MsgspecError, UnicodeDecodeError, OSError):
+            content = stores.warehouse.store.get(file).read_bytes()
+            rows = msgspec.json.decode(content, type=list[dict[str, Any]])
+    return {name: [row[name] for row in rows] for name in rows[0]} if rows else {}

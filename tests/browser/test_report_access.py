@@ -146,6 +146,8 @@ def test_own_books_and_statements_are_accessible(
             expect(page.get_by_role("link", name="list of statements")).to_be_visible()
         elif name == "own-breaks":
             expect(page.locator("#tables")).to_contain_text("ledger")
+        elif name == "statements":
+            expect(page.locator("#tables")).to_contain_text("001")
         elif name == "partners":
             link = page.locator("#tables").get_by_role("link", name="Sep 2026").first
             file = link.get_attribute("href")

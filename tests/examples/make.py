@@ -63,9 +63,8 @@ def make(folder: Path) -> None:
         make_books(stores)
         copy = stores.home.closes / f"{MONTH:%Y-%m}" / "001"
         ((partner,),) = stores.rows(MOST_ASKED.format(MONTH))
-        # Before the statement: the page would lead to the list of statements, which is not here.
-        page = write_report(stores, read_figures_of_books(stores, with_details=True))
         (row,) = write_statements(stores, MONTH, partner, with_pdf=False)
+        page = write_report(stores, read_figures_of_books(stores, with_details=True))
         made = {
             "working-paper.xlsx": copy / f"{MONTH:%Y-%m}.xlsx",
             "journal.csv": copy / "journal.csv",

@@ -4,7 +4,8 @@ import random
 from typing import Any, Final
 
 from pipelines.finance.reports.bill_lines import MOST_LINES
-from pipelines.finance.reports.listings import LISTINGS, PARTS, Detail
+from pipelines.finance.reports.listing import Detail
+from pipelines.finance.reports.listings import LISTINGS, PARTS
 
 PARTNERS: Final = 5_000
 BILLS: Final = 100_000

@@ -21,18 +21,21 @@ from pipelines.finance.report import read_figures_of_books, write_report
 from pipelines.finance.reports import bill_lines
 from pipelines.finance.reports.amounts import EXACT
 from pipelines.finance.reports.embed import MOST_BYTES, Packed, pack
-from pipelines.finance.reports.listings import LISTINGS, PARTS, Column, Detail, Listing
+from pipelines.finance.reports.listing import Column, Detail, Listing
+from pipelines.finance.reports.listings import LISTINGS, PARTS
 from pipelines.finance.reports.queries import Figures
 from pipelines.finance.reports.render import render_page, render_report
 from pipelines.finance.signing import Signing
+from pipelines.finance.statement import erase_statements, write_statements
+from pipelines.finance.statement_pages import read_index
 from tests.finance.test_close_connections import read_lists
 from tests.reconcile.books import FIRST, MAPPING, bill, decide, line, partners, publish, used
 from tests.reconcile.months import BILLS, SEPTEMBER, SERVICE, TERMS, USAGE
 from tests.reports.conftest import HUGE, SCRIPT, publish_books
 from tests.versions.homes import Stores, home_of, made_home
 
-# Without own books, no list of their breaks.
-NAMES = [listing.name for listing in LISTINGS if listing.name != "own-breaks"]
+# Without own books, no list of their breaks; without statements, none of them.
+NAMES = [each.name for each in LISTINGS if each.name not in ("own-breaks", "statements")]
 
 LIST = re.compile(r'<script type="application/gzip;base64" id="list-\S+" data-list="(\S+)">(\S+)<')
 RUN = re.compile("<script>(.*?)</script>", re.DOTALL)
@@ -218,6 +221,21 @@ def test_statements_are_linked_where_there_are_some(stores: Stores) -> None:
     link = re.search(r'<a href="([^"]+)">Statements</a>', page.read_text("utf-8"))
     assert link
     assert (page.parent / link[1]).is_file()
+
+
+def test_statements_that_were_written_are_listed(stores: Stores) -> None:
+    stores.configure()
+    (made,) = write_statements(stores, SEPTEMBER, FIRST, with_pdf=False)
+    page = write_report(stores, read_figures_of_books(stores, with_details=True))
+    statements = lists_of(page.read_text("utf-8"))["statements"]["rows"]
+    assert {row["currency"]: Decimal(row["asked"]) for row in statements} == {
+        "EUR": Decimal("9.99")
+    }
+    (one,) = statements
+    assert (one["number"], one["partner"], one["month"]) == ("001", made["name"], "2026-09")
+    assert stores.home.statements / one["statement"] == Path(made["files"][0])
+    erase_statements(stores, made["name"])
+    assert read_index(stores) == {}
 
 
 @pytest.mark.long

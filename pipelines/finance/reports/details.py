@@ -10,7 +10,8 @@ import duckdb
 
 from pipelines.core.errors import ConfigurationError
 from pipelines.finance.reports.bill_lines import read_lines
-from pipelines.finance.reports.listings import LISTINGS, STATEMENT, Detail, Listing
+from pipelines.finance.reports.listing import Detail, Listing
+from pipelines.finance.reports.listings import LISTINGS, STATEMENT
 from pipelines.finance.reports.month_verdicts import every_month
 from pipelines.finance.reports.queries import Figures
 from pipelines.finance.reports.verdicts import is_all_known
@@ -35,17 +36,22 @@ SELECT
     NULL::DATE AS due_on, NULL::DECIMAL(18, 2) AS open_amount
 LIMIT 0
 """
+MOST_STATEMENTS: Final = 5_000
 LISTED_BILLS: Final = "CREATE OR REPLACE TEMP TABLE listed_bills AS "
 COUNT: Final = "SELECT count(*) FROM {table}"
 
 
 def read_details(
-    db: duckdb.DuckDBPyConnection, figures: Figures, find_statement: FindStatement
+    db: duckdb.DuckDBPyConnection,
+    figures: Figures,
+    find_statement: FindStatement,
+    statements: dict[str, list[Any]],
 ) -> tuple[Detail, ...]:
     """Return the lists of the page, in the order in which they are embedded.
 
     `db` is the connection from which the figures were read: lists use the tables of their queries.
-    A list that reads a table which could not be evaluated is left out. Raises duckdb.Error.
+    A list that reads a table which could not be evaluated is left out. `statements` are the columns
+    of that list, empty without one. Raises duckdb.Error.
     """
     if figures.problem:
         return ()
@@ -58,6 +64,11 @@ def read_details(
         db.execute(LISTED_BILLS + _query("listed_bills"))
     details = []
     for listing in LISTINGS:
+        if listing.name == "statements":
+            if statements:
+                newest = {name: rows[:MOST_STATEMENTS] for name, rows in statements.items()}
+                details.append(Detail(listing, newest, len(statements["month"])))
+            continue
         with suppress(duckdb.CatalogException, ConfigurationError):
             detail = _read(db, listing, figures)
             if STATEMENT in listing.columns:

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from pipelines.core.text import counted, printable
-from pipelines.finance.reports.listings import Detail
+from pipelines.finance.reports.listing import Detail
 
 # Of the whole file. Mail programs refuse larger ones once they are encoded for mail.
 MOST_BYTES: Final = 3_000_000

@@ -1,67 +1,12 @@
 """The lists that the page shows by clicking: their columns, and in which order they are embedded.
 
-Not here: their rows (details), how they get into the file (embed), and how they are shown
-(`script/`).
+Not here: what a list is (listing), their rows (details), how they get into the file (embed), and
+how they are shown (`script/`).
 """
 
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-
-@dataclass(frozen=True)
-class Column:
-    """A column that the page shows.
-
-    `kind`: `text`, `month` (2026-09), `day` (2026-09-30), `count`, `amount`, `change` (an amount
-    with its sign), `partner`, `number` (of a break or a bill, which opens its records), `file` (of
-    a statement). `link` is the list to which the value leads, with the values of `by` as filters.
-    Amounts and counts have a sum.
-    """
-
-    name: str
-    label: str
-    kind: str = "text"
-    link: str = ""
-    by: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Listing:
-    """A list of the page. `command` shows what is not embedded of it, `note` says what it is.
-
-    `table` has all its rows, where the file of `details/` selects only some of them. `parent` is
-    the list whose rows open the rows of this one; then it has no place of its own. `has_sums`:
-    its amounts may be added. `share`: it takes at most this part of the room that is left, such as
-    2 for a half.
-    """
-
-    name: str
-    title: str
-    columns: tuple[Column, ...]
-    command: str
-    note: str = ""
-    table: str = ""
-    parent: str = ""
-    has_sums: bool = True
-    share: int = 1
-
-
-@dataclass(frozen=True)
-class Detail:
-    """The rows of a list, by column, in the order in which they are embedded.
-
-    `total` counts those that exist, which may be more.
-    """
-
-    listing: Listing
-    columns: dict[str, list[Any]]
-    total: int
-
-    @property
-    def rows(self) -> int:
-        """Return the number of rows."""
-        return len(next(iter(self.columns.values()), ()))
-
+from pipelines.finance.reports.listing import Column, Listing
 
 PARTNER: Final = Column("partner", "Partner", "partner")
 STATEMENT: Final = Column("statement", "Statement", "file")
@@ -253,6 +198,26 @@ LISTINGS: Final = (
         "Bills and credit notes of the two newest months, of open breaks, and what is unpaid. "
         "Select its number to see the lines of a bill.",
         table="reconciliation.bill_totals",
+    ),
+    Listing(
+        "statements",
+        "Statements",
+        (
+            Column("number", "Number"),
+            Column("written", "Written", "day"),
+            PARTNER,
+            CONNECTION,
+            MONTH,
+            Column("asked", "Asked for", "change"),
+            Column("state", "State"),
+            Column("by", "By"),
+            Column("statement", "Page", "file"),
+        ),
+        "partner-sync statement --list",
+        "Statements that were written for partners, newest first. Asked for: the sum of the "
+        "differences that the partner is asked to confirm or correct. A higher number of the same "
+        "month replaces the lower one.",
+        has_sums=False,
     ),
     Listing(
         "lines",

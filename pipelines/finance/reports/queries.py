@@ -16,7 +16,7 @@ from pipelines.finance.mapping import REMEDY
 from pipelines.finance.materiality import create_break_order
 from pipelines.finance.reconcile.statements import read_notes
 from pipelines.finance.reports.accrual import Accrual
-from pipelines.finance.reports.listings import Detail
+from pipelines.finance.reports.listing import Detail
 from pipelines.finance.unread import doubts_of, notes_of, read_not_evaluated, read_unread
 from pipelines.warehouse.duckdb_file import Row, fetch_rows
 

@@ -9,7 +9,7 @@ import json
 import logging
 import re
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, date, datetime
@@ -31,6 +31,7 @@ from pipelines.versions.stores import Stores
 
 LONGEST_NAME: Final = 40  # characters of an identifier in the name of a file
 UNSAFE: Final = re.compile(r"[^A-Za-z0-9_-]")
+INDEX: Final = "index.json"
 COMMAND: Final = "`partner-sync statement`"
 logger = logging.getLogger(__name__)
 
@@ -39,8 +40,9 @@ class Issue(msgspec.Struct, omit_defaults=True):
     """One statement that was written. `sha256` has the names of its files, `left_out` why no PDF.
 
     `provisional` are the reasons why its amounts may change; none: they are proven complete.
-    `content` is a digest of what it says, `shown` are digests of the identifiers that it shows,
-    with which `erase` compares.
+    `asked` is what it asks for by currency ("" without one), as text; statements of earlier
+    releases do not have it. `content` is a digest of what it says, `shown` are digests of the
+    identifiers that it shows, with which `erase` compares.
     """
 
     month: str
@@ -56,6 +58,7 @@ class Issue(msgspec.Struct, omit_defaults=True):
     sha256: dict[str, str]
     provisional: list[str] = []
     left_out: str = ""
+    asked: dict[str, str] = {}
     content: str = ""
     shown: list[str] = []
     format: int = FORMAT
@@ -155,11 +158,35 @@ def all_issues(stores: Stores) -> tuple[list[Issue], dict[Path, str]]:
 
 
 def write_list(stores: Stores) -> Path:
-    """Write the page that lists all statements; return its file. Raises StorageFailed."""
+    """Write the page that lists all statements; return its file. Raises StorageFailed.
+
+    Beside it, `INDEX` has the same for the report, which need not read the file of each statement.
+    """
     file = stores.home.statements / "index.html"
     issues, _problems = all_issues(stores)
     _write(stores, file, render_list(issues).encode())
+    rows = [row for issue in issues for row in _listed(issue)]
+    _write(stores, file.with_name(INDEX), msgspec.json.encode(rows))
     return file
+
+
+def _listed(issue: Issue) -> Iterator[dict[str, str | None]]:
+    """Yield a row for each currency of a statement, as the report lists it."""
+    of_currency: dict[str, str | None] = {**issue.asked} or {"": None}
+    for currency, asked in of_currency.items():
+        yield {
+            "number": f"{issue.number:03}",
+            "written": f"{issue.written_at:%Y-%m-%d}",
+            "by": issue.written_by,
+            "partner": issue.name,
+            "partner_id": issue.partner,
+            "connection": issue.connection,
+            "month": issue.month,
+            "currency": currency or None,
+            "asked": asked,
+            "state": "provisional" if issue.provisional else "final",
+            "statement": f"{issue.month}/{_name_of(issue)}-{issue.number:03}.html",
+        }
 
 
 def delete_with(stores: Stores, text: str) -> list[Path]:
@@ -246,7 +273,7 @@ def _required(stores: Stores, file: Path) -> Issue:
         ) from error
 
 
-def _name_of(statement: Statement) -> str:
+def _name_of(statement: Statement | Issue) -> str:
     return name_of_files(statement.connection, statement.partner)
 
 

@@ -89,6 +89,7 @@ def _environment() -> Environment:
     )
     made.filters |= {"month": format_month, "day": format_day, "time": format_time}
     made.filters |= {"amount": format_amount, "number": format_number, "counted": counted}
+    made.filters |= {"exact": Decimal}
     return made
 
 
