@@ -5,7 +5,7 @@ The symlink says what is published. Not here: what a version is made of (build),
 """
 
 import hashlib
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Final
 
@@ -230,8 +230,8 @@ def storage_error(error: BaseException | None) -> BaseException | None:
     return refused
 
 
-def publish_version(stores: Stores, version: Version, without: Collection[Version] = ()) -> None:
-    """Swap the symlink to a new version; delete older ones, and those in `without`.
+def publish_version(stores: Stores, version: Version) -> None:
+    """Swap the symlink to a new version; delete older ones.
 
     What stays: the newest `keep_versions`, the checkpoint, and the version of the published books.
     Early versions do not count: they take no place of those that a rollback may need.
@@ -241,8 +241,6 @@ def publish_version(stores: Stores, version: Version, without: Collection[Versio
     # For the last time: from here on, analysts see the version, and the sync ends as usual.
     stop.raise_if_requested()
     _link(stores, version)
-    for erased in without:
-        drop_version(stores, erased.number)
     _drop_others(stores, version)
     _forget_lost(stores)
 

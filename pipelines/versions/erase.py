@@ -31,7 +31,7 @@ from pipelines.versions import catalog
 from pipelines.versions.change import change_versions, drop_version, publish_version, write_version
 from pipelines.versions.enough_memory import with_enough_memory
 from pipelines.versions.identifier import Identifier, map_paths
-from pipelines.versions.search import SearchedFile, SearchResult, find
+from pipelines.versions.search import Position, SearchedFile, SearchResult, find
 from pipelines.versions.stores import Stores
 from pipelines.warehouse.duckdb_file import Row
 from pipelines.warehouse.version_files import Version
@@ -97,9 +97,8 @@ def erase(
 ) -> list[Row]:
     """Erase every record that contains a value; return a row for each file that had one.
 
-    `beside` are the rows of what has it besides records. Versions are erased before scan files,
-    books after both: after a kill, the same command does what is left, and a check fails until
-    then. Raises ConfigurationError if nothing contains the value or too much does,
+    `beside` are the rows of what has it besides records. Versions and books are erased before scan
+    files: after a kill, the same command does what is left, and a check fails until then. Raises ConfigurationError if nothing contains the value or too much does,
     ArchiveDamaged, StorageFailed.
     """
     request.require_plausible()
@@ -121,12 +120,7 @@ def erase(
             request.require_little(found)
         steps.confirm()
         decision.details = {"records": found.records, "files": len(found.files)}
-        _erase(stores, identifier, found.files, decision)
-        steps.replace_books()
-        # Exports are on this machine; each other one deletes its own.
-        remove(stores.settings.home.exports)
-        stores.warehouse.store.delete_folder(stores.settings.home.reports)
-        stores.warehouse.store.note_erasure()
+        _erase(stores, identifier, found.files, decision, steps)
         left = find(stores, identifier).files
         if left:
             raise PartnerSyncError(
@@ -148,7 +142,11 @@ def _map_paths(stores: Stores) -> frozenset[FieldPath]:
 
 
 def _erase(
-    stores: Stores, identifier: Identifier, files: list[SearchedFile], decision: Decision
+    stores: Stores,
+    identifier: Identifier,
+    files: list[SearchedFile],
+    decision: Decision,
+    steps: ErasureSteps,
 ) -> None:
     scans = [file.source for file in files if isinstance(file.source, Scan)]
     with stores.metadata.transaction() as session:
@@ -156,8 +154,12 @@ def _erase(
         # First, because the new version shows these tables.
         _erase_texts(session, identifier, scans)
         _abandon_elsewhere(stores, session)
-    _erase_versions(stores, identifier, files)
+    _erase_versions(stores, identifier, files, steps)
     _erase_scans(stores, identifier, scans)
+    # Both can be made again. Exports are on this machine; each other one deletes its own.
+    remove(stores.settings.home.exports)
+    stores.warehouse.store.delete_folder(stores.settings.home.reports)
+    stores.warehouse.store.note_erasure()
 
 
 @contextmanager
@@ -245,20 +247,21 @@ def _record_of(name: str, side: str) -> str:
     return bill or name
 
 
-def _erase_versions(stores: Stores, identifier: Identifier, files: list[SearchedFile]) -> None:
-    """Publish a version without the records, if the published one has them; delete the others."""
+def _erase_versions(
+    stores: Stores, identifier: Identifier, files: list[SearchedFile], steps: ErasureSteps
+) -> None:
+    """Publish a version without the records, if the published one has them; delete the others.
+
+    Books are replaced in between: until then, the published ones are of a version that is there.
+    """
     base = stores.warehouse.published()
     containing = []
-    positions = None  # of the records in the published version
+    positions = frozenset[Position]()  # of the records in the published version
     for file in files:
         if isinstance(file.source, Version):
             containing.append(file.source)
         if file.source == base:
-            positions = file.positions
-    if not positions:
-        for version in containing:
-            drop_version(stores, version.number)
-        return
+            positions = frozenset(file.positions or ())
 
     def write(stores: Stores) -> Version:
         with write_version(stores, base, "records were erased") as (number, db):
@@ -269,7 +272,11 @@ def _erase_versions(stores: Stores, identifier: Identifier, files: list[Searched
             # As a whole, because DuckDB leaves deleted rows in free blocks.
             return stores.warehouse.commit(db, number, rewrite=True)
 
-    publish_version(stores, with_enough_memory(stores, write), without=containing)
+    if positions:
+        publish_version(stores, with_enough_memory(stores, write))
+    steps.replace_books()
+    for version in containing:
+        drop_version(stores, version.number)
 
 
 def _erase_scans(stores: Stores, identifier: Identifier, scans: list[Scan]) -> None:
