@@ -231,16 +231,26 @@ def storage_error(error: BaseException | None) -> BaseException | None:
 
 
 def publish_version(stores: Stores, version: Version) -> None:
-    """Swap the symlink to a new version; delete older ones.
+    """Swap the symlink to a new version, then delete older ones."""
+    link_version(stores, version)
+    drop_older(stores, version)
+
+
+def link_version(stores: Stores, version: Version) -> None:
+    """Swap the symlink to a new version."""
+    # For the last time: from here on, analysts see the version, and the sync ends as usual.
+    stop.raise_if_requested()
+    _link(stores, version)
+
+
+def drop_older(stores: Stores, version: Version) -> None:
+    """Delete the versions that need not stay beside the published one.
 
     What stays: the newest `keep_versions`, the checkpoint, and the version of the published books.
     Early versions do not count: they take no place of those that a rollback may need.
     Versions with other scans than the new one were rolled back: they all go, and so do those that
     cannot be read. So each version that stays holds the scans of the one before.
     """
-    # For the last time: from here on, analysts see the version, and the sync ends as usual.
-    stop.raise_if_requested()
-    _link(stores, version)
     _drop_others(stores, version)
     _forget_lost(stores)
 

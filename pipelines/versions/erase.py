@@ -28,10 +28,16 @@ from pipelines.metadata.tables import (
     Scan,
 )
 from pipelines.versions import catalog
-from pipelines.versions.change import change_versions, drop_version, publish_version, write_version
+from pipelines.versions.change import (
+    change_versions,
+    drop_older,
+    drop_version,
+    link_version,
+    write_version,
+)
 from pipelines.versions.enough_memory import with_enough_memory
-from pipelines.versions.identifier import Identifier, map_paths
-from pipelines.versions.search import Position, SearchedFile, SearchResult, find
+from pipelines.versions.identifier import Identifier, Position, map_paths
+from pipelines.versions.search import SearchedFile, SearchResult, find
 from pipelines.versions.stores import Stores
 from pipelines.warehouse.duckdb_file import Row
 from pipelines.warehouse.version_files import Version
@@ -98,8 +104,9 @@ def erase(
     """Erase every record that contains a value; return a row for each file that had one.
 
     `beside` are the rows of what has it besides records. Versions and books are erased before scan
-    files: after a kill, the same command does what is left, and a check fails until then. Raises ConfigurationError if nothing contains the value or too much does,
-    ArchiveDamaged, StorageFailed.
+    files: after a kill, the same command does what is left, and a check fails until then. Raises
+    ConfigurationError if nothing contains the value or too much does, ArchiveDamaged,
+    StorageFailed.
     """
     request.require_plausible()
     identifier = Identifier(request.text, _map_paths(stores))
@@ -272,11 +279,14 @@ def _erase_versions(
             # As a whole, because DuckDB leaves deleted rows in free blocks.
             return stores.warehouse.commit(db, number, rewrite=True)
 
-    if positions:
-        publish_version(stores, with_enough_memory(stores, write))
+    erased = with_enough_memory(stores, write) if positions else None
+    if erased is not None:
+        link_version(stores, erased)
     steps.replace_books()
     for version in containing:
         drop_version(stores, version.number)
+    if erased is not None:
+        drop_older(stores, erased)
 
 
 def _erase_scans(stores: Stores, identifier: Identifier, scans: list[Scan]) -> None:
