@@ -117,7 +117,7 @@ def test_the_copy_of_a_month_is_whole_and_private(closed: Stores) -> None:
     expected |= {"note": "as agreed", "version": 1, "as_of": "2026-11-04 02:01:00+00"}
     expected |= {"approval": "declared", "accept_open": None, "preparer_uid": os.getuid()}
     expected |= {"preparer_login": login_id(), "preparer_role": None}
-    expected |= {"chosen_connections": None, "connections": ["acme"]}
+    expected |= {"chosen_connections": None, "connections": ["acme"], "ledger": []}
     assert manifest == expected | {"closed_at": "2026-11-04T02:00:00+00:00"}
     assert {stat.S_IMODE(file.stat().st_mode) for file in files.values()} == {0o400}
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
