@@ -66,6 +66,14 @@ def test_without_a_role_of_payment_nothing_is_said(stores: Stores) -> None:
     assert stores.rows("SELECT count(*) FROM reconciliation.receivables") == [(0,)]
 
 
+def test_what_is_to_be_paid_of_bills_with_an_open_break_is_said(stores: Stores) -> None:
+    bills = [billed("right"), bill("more", line("w", "7.50"), status="open")]
+    publish(stores, mapping=BY_STATUS, usage=[used("u"), used("w", "7.00")], billing=bills)
+    with BooksFolder(stores.warehouse).open(BooksFolder(stores.warehouse).published()) as db:
+        disputed = read_figures(db, 1).tables["disputed"]
+    assert disputed == [{"currency": "EUR", "bills": 1, "open": Decimal("7.50")}]
+
+
 def _group(overdue: timedelta) -> str:
     if overdue.days <= 0:
         return "not due"

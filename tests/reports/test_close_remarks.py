@@ -28,7 +28,7 @@ def test_a_month_is_signed_off_when_it_is_approved(closed: Stores) -> None:
     approved = f"{prepared + timedelta(days=9):%d %b %Y}"
     assert f"Sep 2026 signed off {approved}, 1 record changed since" in page
     assert f"Since the last sign-off, {approved}:" in page
-    assert page.count(f"{approved} by ann and bob, names as typed") == 2
+    assert page.count(f"{approved} by ann and bob, names as typed, not verified") == 2
     assert f"signed off {prepared:%d %b %Y}" not in page
 
 

@@ -31,8 +31,8 @@ QUERIES: Final = (
     "last_close", "changed_closes", "newest_usage", "ended_usage", "covered", "news",
     "claims", "open_by_rule",
     "unseen_values", "unknown_currencies", "read_otherwise", "signed_months",
-    "changed_months", "flux",
-    "receivables", "overdue", "materiality", "small_breaks", "close_remarks", *OF_OWN_BOOKS,
+    "changed_months", "flux", "receivables", "overdue", "disputed", "materiality",
+    "small_breaks", "close_remarks", *OF_OWN_BOOKS,
 )  # fmt: skip
 """Each becomes a temporary table. A query reads those that `needs` in its first lines names."""
 # Of each partner's month, what the books before had.

@@ -24,7 +24,7 @@ const Tables = (() => {
       element("caption", { class: "unseen" }, `${list.title}, ${currency}`),
       element("thead", {}, headings(columns)));
     if (list.has_sums) {
-      table.append(element("tfoot", {}, sums(columns, rows, digits)));
+      table.append(element("tfoot", {}, sums(columns, rows, digits, !list.left_out)));
     }
     const box = element("div", {}, table);
     const made = new DataTable(table, {
@@ -55,9 +55,9 @@ const Tables = (() => {
     return element("tr", {}, ...cells);
   }
 
-  function sums(columns, rows, digits) {
+  function sums(columns, rows, digits, isWhole) {
     const cells = columns.map((column, place) => {
-      if (place === 0) return element("th", { scope: "row" }, sumLabel(rows.length));
+      if (place === 0) return element("th", { scope: "row" }, sumLabel(rows.length, isWhole));
       return cell(column, sumOf(column, rows, digits));
     });
     return element("tr", {}, ...cells);
@@ -67,8 +67,10 @@ const Tables = (() => {
     return element("td", { "class": look(column), "data-label": column.label }, content);
   }
 
-  function sumLabel(number) {
-    return `Sum of ${number === 1 ? "1 row" : `${number.toLocaleString("en")} rows`}`;
+  // Of a list that is here in part, a sum may lack rows that the filters select.
+  function sumLabel(number, isWhole) {
+    const rows = number === 1 ? "1 row" : `${number.toLocaleString("en")} rows`;
+    return `Sum of ${rows}${isWhole ? "" : " in this file"}`;
   }
 
   function sumOf(column, rows, digits) {
@@ -115,7 +117,7 @@ const Tables = (() => {
       cell(column, Cells.node(column, row, digits)))));
     const table = element("table", {}, element("thead", {}, headings(list.columns)),
       element("tbody", {}, ...body));
-    if (list.has_sums) table.append(element("tfoot", {}, sums(list.columns, list.rows, digits)));
+    if (list.has_sums) table.append(element("tfoot", {}, sums(list.columns, list.rows, digits, true)));
     return table;
   }
 
