@@ -111,13 +111,17 @@ def make_books(stores: Stores, *, again: bool = False) -> BooksResult:
 def make_only_books(stores: Stores) -> BooksResult:
     """Make books of the published version, then delete all others; the caller holds `build`.
 
-    The others stay published until then. Where no books can be made, there are none afterwards.
+    The others stay published until then. Where no books can be made, there are none afterwards:
+    `problem` says why. Raises LockLost, Superseded, StorageFailed.
     """
     folder = BooksFolder(stores.warehouse)
     try:
         made = _make(stores, again=True)
-    except PartnerSyncError as error:
-        made = BooksResult(None, problem=str(error), remedy=error.remedy)
+    except Exception as error:  # noqa: BLE001 - a defect of finance must not keep what has to go
+        stop.raise_if_requested()
+        failure = _as_failure(error)
+        made = BooksResult(None, problem=str(failure), remedy=failure.remedy)
+    require_lock(stores)
     if made.books is None:
         folder.drop_all()
     for books in folder.every():
@@ -130,19 +134,24 @@ def try_books(stores: Stores) -> BooksResult:
     """Do so; where that fails, log and return why: the version is published all the same."""
     try:
         return _make_in_two_tries(stores)
-    except PartnerSyncError as error:
-        failure = error
     except Exception as error:  # noqa: BLE001 - a defect of finance must not hold back the data
-        failure = PartnerSyncError(
-            f"The books cannot be made: unexpected {type(error).__name__}: {printable(error)}.",
-            "This is a defect of partner-sync. Report it with this message.",
-        )
+        failure = _as_failure(error)
     stop.raise_if_requested()
     logger.warning("%s %s", failure, failure.remedy)
     books = None
     with suppress(PartnerSyncError):
         books = BooksFolder(stores.warehouse).published()
     return BooksResult(books, problem=str(failure), remedy=failure.remedy)
+
+
+def _as_failure(error: Exception) -> PartnerSyncError:
+    """Return an error as one for people; an unexpected one is a defect."""
+    if isinstance(error, PartnerSyncError):
+        return error
+    return PartnerSyncError(
+        f"The books cannot be made: unexpected {type(error).__name__}: {printable(error)}.",
+        "This is a defect of partner-sync. Report it with this message.",
+    )
 
 
 def _make_in_two_tries(stores: Stores) -> BooksResult:

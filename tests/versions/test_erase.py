@@ -9,12 +9,13 @@ from sqlalchemy import select
 from pipelines.app.maintenance import verify_files
 from pipelines.app.nightly import build_with_books, rebuild_with_books
 from pipelines.cli.terminal import confirm
-from pipelines.core.errors import ConfigurationError
+from pipelines.core.errors import ConfigurationError, PartnerSyncError
 from pipelines.metadata.runs import Outcome
 from pipelines.metadata.scans import ScanStatus
 from pipelines.metadata.tables import BreakRow, Run, Scan
 from pipelines.versions.identifier import Identifier, raw_rows
 from pipelines.versions.prune import prune
+from pipelines.warehouse.books import BooksFolder
 from tests.versions.homes import Reading, Record, Stores, list_state, read, usage
 from tests.versions.named import NAME, OTHERS, erase, files_with
 
@@ -63,6 +64,24 @@ def test_what_runs_say_of_their_lists_is_erased(named: Stores) -> None:
         assert session.get_one(Run, run.run_id).lists["usage"]["message"] == "It quotes [erased]."
     named.metadata.close()
     assert files_with(named.home.root) == []
+
+
+@pytest.mark.long
+def test_a_defect_of_finance_keeps_no_record_that_is_to_be_erased(
+    named: Stores, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_arguments: object) -> None:
+        raise KeyError("month")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(BooksFolder, "link", fail)
+        with pytest.raises(PartnerSyncError, match=r"are erased, but .* KeyError"):
+            erase(named)
+    named.metadata.close()
+    assert files_with(named.home.root) == []
+    assert BooksFolder(named.warehouse).every() == []
+    build_with_books(named)
+    assert BooksFolder(named.warehouse).published()
 
 
 def test_a_break_without_a_cause_is_not_forgotten_with_the_value_none(named: Stores) -> None:
