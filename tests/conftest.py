@@ -3,6 +3,7 @@
 import gc
 import os
 import shutil
+import signal
 from pathlib import Path
 
 import pytest
@@ -42,7 +43,11 @@ if os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ROOM:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Import fixtures where tests run, not in the process that shares them out."""
+    """Import fixtures where tests run, not in the process that shares them out.
+
+    Programs that tests start are ended with SIGINT, which shells ignore for `make test &`.
+    """
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     if getattr(config.option, "dist", "no") == "no":
         config.pluginmanager.import_plugin("tests.fixtures")
         if _has_buckets(config):
