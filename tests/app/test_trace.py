@@ -33,6 +33,7 @@ def damage(file: Path) -> None:
     file.write_bytes(b"damaged")
 
 
+@pytest.mark.long
 def test_every_version_has_its_request_and_its_bytes(stores: Stores) -> None:
     first = {"id": "a", "amount": "1.10", "lines": [{"n": 1}]}
     second = {"id": "a", "amount": "1.20", "lines": []}

@@ -66,6 +66,7 @@ def test_every_month_of_every_partner_is_proven(books: Stores) -> None:
     assert place == (f"acme/billing/{file_of(books, 'billing').name}", 1, 1)
 
 
+@pytest.mark.long
 def test_a_bill_without_a_total_is_proven(books: Stores) -> None:
     unpriced = bill("none", line("v", "2.00"), month="2026-10-01", total=None)
     publish(books, complete=False, billing=[unpriced])

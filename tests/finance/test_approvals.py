@@ -134,6 +134,7 @@ def test_a_wrong_approval_closes_nothing(prepared: Stores, refusal: str) -> None
     assert "closed" not in states(prepared)
 
 
+@pytest.mark.long
 def test_a_copy_that_changed_is_not_closed(prepared: Stores) -> None:
     note = Note(OTHER, "2026-09", 1, sha256_of(prepared))
     file = copy_of(prepared) / "summary.parquet"
@@ -182,6 +183,7 @@ def write_note(file: Path, note: dict[str, Any]) -> Path:
     return file
 
 
+@pytest.mark.long
 def test_only_named_users_approve_if_any_are_named(prepared: Stores) -> None:
     note = Note(OTHER, "2026-09", 1, sha256_of(prepared))
     with pytest.raises(Refused, match="is not in setting approvers"):

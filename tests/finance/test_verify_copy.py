@@ -232,6 +232,7 @@ def test_an_entry_that_is_forged_with_its_lines_is_found(october: Path) -> None:
         shutil.rmtree(copy)
 
 
+@pytest.mark.long
 def test_sides_accounts_and_dates_of_the_journal_follow_from_the_mapping(october: Path) -> None:
     for change in (
         "debit AS credit, credit AS debit",

@@ -84,6 +84,7 @@ def test_lines_without_usage_are_a_break_of_their_bill_unless_they_are_accepted(
     assert stores.rows(query) == stores.rows("SELECT sum(difference) FROM reconciliation.summary")
 
 
+@pytest.mark.long
 def test_an_accepted_discount_explains_its_month(stores: Stores) -> None:
     discounted = bill("b", line("u"), fee("-1.00", "support"))
     publish(
@@ -97,6 +98,7 @@ def test_an_accepted_discount_explains_its_month(stores: Stores) -> None:
     assert stores.rows(verdicts) == [("fees", Decimal("-1.00"), "lines without usage")]
 
 
+@pytest.mark.long
 def test_an_accepted_mapping_keeps_accepted_fees(stores: Stores) -> None:
     publish(stores, mapping=ACCEPTED, partners=partners([FIRST]), usage=[used("u")], billing=BILLS)
     before = parse_mapping(ACCEPTED).accepted_fees

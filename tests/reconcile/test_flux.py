@@ -162,6 +162,7 @@ FROM finance.flux WHERE month = '2026-09-01' ORDER BY side
 """
 
 
+@pytest.mark.long
 def test_where_history_begins_later_nobody_knows_what_was_late(stores: Stores) -> None:
     restated = [A, replace(B, amount="101.00")]
     read_rows(stores, THEN, [A, B])

@@ -206,6 +206,7 @@ def test_tolerance_of_a_currency_and_of_a_partner(tolerant: Stores) -> None:
     assert "2 months of partners: EUR +0.21 within tolerance" in page
 
 
+@pytest.mark.long
 def test_findings_of_new_values_and_of_currencies_that_nobody_knows(
     tolerant: Stores,
 ) -> None:

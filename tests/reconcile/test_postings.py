@@ -55,9 +55,8 @@ def rebuild_without_mapping(stores: Stores) -> None:
     write_durably(stores.home.mapping_file, TERMS.encode())
 
 
-@pytest.mark.parametrize(
-    "lose", [damage, pytest.param(rebuild_without_mapping, marks=pytest.mark.long)]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("lose", [damage, rebuild_without_mapping])
 def test_what_a_month_took_is_not_posted_again(
     taken: Stores, lose: Callable[[Stores], None]
 ) -> None:

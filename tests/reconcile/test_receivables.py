@@ -53,6 +53,7 @@ def test_what_a_bill_says_is_open_counts_first_then_whether_it_is_paid(stores: S
     ]
 
 
+@pytest.mark.long
 def test_a_status_alone_says_that_a_bill_is_paid(stores: Stores) -> None:
     bills = [billed("a"), billed("b", status="paid"), billed("c", "2.00", kind="credit")]
     publish(stores, mapping=BY_STATUS, usage=[used("u")], billing=bills)
@@ -66,6 +67,7 @@ def test_without_a_role_of_payment_nothing_is_said(stores: Stores) -> None:
     assert stores.rows("SELECT count(*) FROM reconciliation.receivables") == [(0,)]
 
 
+@pytest.mark.long
 def test_what_is_to_be_paid_of_bills_with_an_open_break_is_said(stores: Stores) -> None:
     bills = [billed("right"), bill("more", line("w", "7.50"), status="open")]
     publish(stores, mapping=BY_STATUS, usage=[used("u"), used("w", "7.00")], billing=bills)

@@ -81,6 +81,7 @@ def test_severity_and_order_follow_materiality_and_not_age(books: Stores) -> Non
     assert found == expected
 
 
+@pytest.mark.long
 def test_without_an_amount_in_the_mapping_it_is_proposed_from_bills(books: Stores) -> None:
     write_durably(books.home.mapping_file, MAPPING.encode())
     assert make_books(books).is_new
@@ -181,6 +182,7 @@ def test_what_is_proposed_is_a_thousandth_of_the_median(stores: Stores) -> None:
         assert propose_materiality(db, Mapping()) == []
 
 
+@pytest.mark.long
 def test_materiality_of_bills_over_several_months_is_that_of_their_lines(stores: Stores) -> None:
     """A bill without a period has a line of each month; the books count each in its own."""
     days = {"a": "2026-08-03", "b": "2026-09-03", "c": "2026-10-03"}

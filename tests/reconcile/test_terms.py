@@ -152,6 +152,7 @@ def test_a_bill_that_was_withdrawn_is_the_cause(stores: Stores) -> None:
     assert stores.rows(f"{causes[:-12]} WHERE gone_at IS NULL") == [("no bill for the month", -5)]
 
 
+@pytest.mark.long
 def test_usage_of_a_month_has_no_day_from_which_it_is_late(stores: Stores) -> None:
     late = (
         "SELECT late_rows, lag_p50, lag_max, suggested_grace_days FROM reconciliation.late_arrivals"

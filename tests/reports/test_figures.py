@@ -34,6 +34,7 @@ def values(figures: Figures, table: str, *names: str) -> list[Any]:
     return [row[names[0]] if len(names) == 1 else tuple(map(row.get, names)) for row in rows]
 
 
+@pytest.mark.long
 def test_totals_of_a_currency_are_plain_sums(figures: Figures) -> None:
     counted = [each for each in BILLS if each["status"] == "paid" and each["kind"] == "invoice"]
     credits_ = [each for each in BILLS if each["kind"] == "credit"]

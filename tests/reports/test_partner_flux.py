@@ -86,6 +86,7 @@ def test_the_largest_changes_come_first_and_the_rest_is_counted(flux_home: Store
     assert flux.tables[2].total.parts == amounts(new="700")
 
 
+@pytest.mark.long
 def test_page_and_json_have_the_same_flux(flux_home: Stores) -> None:
     text = page_text(flux_home)
     assert "Why is Sep 2026 not like Aug 2026?" in text

@@ -54,6 +54,7 @@ def test_records_with_an_identifier_are_erased_and_nothing_else(named: Stores) -
     assert named.keys() == sorted(f"u{number}" for number in range(1, 13))
 
 
+@pytest.mark.long
 def test_what_runs_say_of_their_lists_is_erased(named: Stores) -> None:
     with named.metadata.transaction() as session:
         run = session.scalars(select(Run)).first()

@@ -107,6 +107,7 @@ def test_no_file_says_the_value_afterwards_and_the_others_keep_everything(
                 assert not any(is_said(value) for row in rows for value in row)
 
 
+@pytest.mark.long
 def test_other_spellings_are_shown_and_the_shares(published: Stores) -> None:
     records: list[Record] = [{"id": f"k{at}", "contact": text} for at, (text, _) in enumerate(KEPT)]
     records += [{"id": "it", "contact": VALUE}, *usage(*range(1, 11))]
