@@ -101,7 +101,7 @@ def test_usage_that_is_not_billed_is_accrued_and_reversed(books: Stores) -> None
         f"SELECT currency, amount::VARCHAR, left_out FROM '{entries_of(books)}' "
         "WHERE left_out IS NOT NULL"
     ).fetchall()
-    assert left_out == [("EUR", "-0.0100", "the usage is billed in full")]
+    assert left_out == [("EUR", "-0.0100", "overbilled")]
 
 
 def ledger_of(stores: Stores) -> dict[str, Any]:
@@ -131,7 +131,10 @@ def test_the_report_says_who_pays_and_what_the_journal_would_accrue(books: Store
         "accrual": {
             "month": date(2026, 10, 1),
             "accrued": accrued,
-            "left_out": [{"reason": "of an unknown partner", "amounts": {"EUR": "1.00"}}],
+            "left_out": [
+                {"reason": "overbilled", "amounts": {"EUR": "-0.01"}},
+                {"reason": "unknown partner", "amounts": {"EUR": "1.00"}},
+            ],
         },
     }
     publish_used(books, mapping=TERMS + ACCOUNTS.replace("payable", "receivable") + OWN)
@@ -274,6 +277,25 @@ CORRECTIONS = st.tuples(
 )
 
 
+CREATE_BOOKS = """
+CREATE SCHEMA reconciliation;
+CREATE TABLE reconciliation.breaks (rule VARCHAR, month DATE, connection VARCHAR, partner VARCHAR,
+    currency VARCHAR, break_id VARCHAR, used_amount DECIMAL(38, 5), difference DECIMAL(38, 5),
+    uncertain VARCHAR, doubt VARCHAR, cause VARCHAR, state VARCHAR, own_source VARCHAR);
+CREATE TABLE reconciliation.corrections (month DATE, number INTEGER, side VARCHAR,
+    connection VARCHAR, id VARCHAR, partner VARCHAR, currency VARCHAR, difference DECIMAL(38, 5),
+    posted_to DATE);
+CREATE TABLE reconciliation.break_rows (side VARCHAR, connection VARCHAR, id VARCHAR,
+    partner VARCHAR, currency VARCHAR, break_id VARCHAR)
+"""
+
+
+def accounts_of_tests() -> Accounts:
+    accounts = parse_mapping(ACCOUNTS).accounts
+    assert isinstance(accounts, Accounts)
+    return accounts
+
+
 def written(
     folder: Path,
     breaks: list[Found],
@@ -284,16 +306,7 @@ def written(
     """Write the journal of books that have these breaks and corrections; return what it accrues."""
     with duckdb.connect() as db:
         db.execute(
-            "CREATE SCHEMA reconciliation; CREATE TABLE reconciliation.breaks (rule VARCHAR, "
-            "month DATE, connection VARCHAR, partner VARCHAR, currency VARCHAR, break_id VARCHAR, "
-            "used_amount DECIMAL(38, 5), difference DECIMAL(38, 5), uncertain VARCHAR, "
-            "doubt VARCHAR, cause VARCHAR, state VARCHAR, own_source VARCHAR); "
-            "CREATE TABLE reconciliation.corrections "
-            "(month DATE, number INTEGER, side VARCHAR, connection VARCHAR, id VARCHAR, "
-            "partner VARCHAR, currency VARCHAR, difference DECIMAL(38, 5), posted_to DATE); "
-            "CREATE TABLE reconciliation.break_rows (side VARCHAR, connection VARCHAR, "
-            "id VARCHAR, partner VARCHAR, currency VARCHAR, break_id VARCHAR); "
-            "INSERT INTO reconciliation.break_rows "
+            f"{CREATE_BOOKS}; INSERT INTO reconciliation.break_rows "
             f"VALUES ('usage', 'acme', 'c0', 'p', 'EUR', '{break_of_c0}')"
         )
         for number, each in enumerate(breaks):
@@ -311,10 +324,8 @@ def written(
                 "($1, 1, $2, 'acme', $3, 'p', $4, $5, $6)",
                 [date(2026, 8, 1), side, f"c{number}", currency, difference, posted_to],
             )
-        accounts = parse_mapping(ACCOUNTS).accounts
-        assert isinstance(accounts, Accounts)
         accrual = read_accrual(db, SEPTEMBER)
-        write_journal(db, folder, (SEPTEMBER, 1), JournalBasis(accounts, None, []))
+        write_journal(db, folder, (SEPTEMBER, 1), JournalBasis(accounts_of_tests(), None, []))
     return folder / "journal.csv", accrual
 
 
@@ -331,14 +342,53 @@ def test_what_has_no_entry_is_listed(tmp_path: Path) -> None:
     file, _accrual = written(tmp_path, breaks, [("usage", "EUR", -one)], "b3")
     listed = f"SELECT source, left_out FROM '{tmp_path}/entries.parquet' WHERE left_out IS NOT NULL"
     assert sorted(duckdb.sql(listed).fetchall()) == [
-        ("b0", "it has no month"),
-        ("b1", "it is less than half of the smallest unit"),
-        ("b3", "the usage is billed in full"),
-        ("usage c0 of 2026-08", "the usage is billed in full"),
+        ("b0", "no month"),
+        ("b1", "rounded to zero"),
+        ("b3", "overbilled"),
+        ("usage c0 of 2026-08", "overbilled"),
     ]
     with file.open(newline="") as source:
         assert {line["currency"] for line in csv.DictReader(source)} == {"JPY"}
     assert "Accrued: JPY 13." in describe_journal(tmp_path)
+
+
+REASONS = [
+    # Rule, cause, currency, used, difference, uncertain, doubt, own source; reason.
+    ("not_billed", "x", "EUR", 5, -5, None, None, None, None),
+    ("different", "x", "EUR", -5, 2, None, None, None, None),
+    ("different", "x", "EUR", 5, 2, None, None, None, "overbilled"),
+    ("different", "x", "EUR", -5, -2, None, None, None, "overcredited"),
+    ("different", "x", "EUR", 5, 0, None, None, None, "no difference of amounts"),
+    ("different", "other partner", "EUR", 5, -5, None, None, None, "billed to another partner"),
+    ("different", "other currency", "EUR", 5, -5, None, None, None, "billed in another currency"),
+    ("different", "no currency", "EUR", 5, -5, None, None, None, "billed without a currency"),
+    ("unreferenced", "x", "EUR", None, 5, None, None, None, "overbilled"),
+    ("unknown_partner", "x", "EUR", 5, -5, None, None, None, "unknown partner"),
+    ("disappeared", "x", "EUR", 5, 0, None, None, None, "no longer in its list"),
+    ("not_billed", "x", None, 5, -5, None, None, None, "no currency"),
+    ("not_billed", "x", "EUR", None, None, None, None, None, "no amount"),
+    ("not_billed", "x", "EUR", 5, -5, "a list", None, None, "uncertain: a list"),
+    ("not_billed", "x", "EUR", 5, -5, None, "a doubt", None, "uncertain: a doubt"),
+    ("own_ledger", "x", "EUR", 5, -5, "a list", None, "ledger", "own books"),
+]
+
+
+def test_every_break_that_is_not_accrued_has_a_reason(tmp_path: Path) -> None:
+    with duckdb.connect() as db:
+        db.execute(CREATE_BOOKS)
+        for number, (*facts, _reason) in enumerate(REASONS):
+            db.execute(
+                "INSERT INTO reconciliation.breaks (break_id, month, connection, partner, state, "
+                "rule, cause, currency, used_amount, difference, uncertain, doubt, own_source) "
+                "VALUES ($1, $2, 'acme', 'p', 'open', $3, $4, $5, $6, $7, $8, $9, $10)",
+                [f"b{number:02}", SEPTEMBER, *facts],
+            )
+        write_journal(db, tmp_path, (SEPTEMBER, 1), JournalBasis(accounts_of_tests(), None, []))
+    found = duckdb.sql(
+        f"SELECT source, left_out FROM '{tmp_path}/entries.parquet' "
+        "WHERE kind = 'accrual' AND source <> close ORDER BY source"
+    ).fetchall()
+    assert [reason for _source, reason in found] == [reason for *_facts, reason in REASONS]
 
 
 def test_what_is_posted_to_a_later_month_is_accrued_there(tmp_path: Path) -> None:
@@ -349,6 +399,14 @@ def test_what_is_posted_to_a_later_month_is_accrued_there(tmp_path: Path) -> Non
     assert "Accrued: EUR 4.00." in describe_journal(tmp_path)
 
 
+# What the entries say that is left out, as the report says it: by reason and currency.
+LEFT_OUT = """
+SELECT split_part(left_out, ': ', 1) AS reason, currency, count(*), sum(amount)
+FROM '{}/entries.parquet'
+WHERE kind = 'accrual' AND left_out IS NOT NULL
+GROUP BY ALL
+ORDER BY reason, currency
+"""
 Key = tuple[str, str, str]
 Rounded: Callable[[Decimal, str], Decimal] = lambda amount, currency: amount.quantize(  # noqa: E731
     minor_unit(currency), ROUND_HALF_UP
@@ -391,6 +449,10 @@ def test_any_books_have_a_journal_that_balances(
     # What the report says that it accrues.
     said = {(row["currency"],): -row["posted"] for row in accrual if not row["reason"]}
     assert signed(accruals, "currency") == {key: amount for key, amount in said.items() if amount}
+    left_out = [row for row in accrual if row["reason"]]
+    assert duckdb.sql(LEFT_OUT.format(tmp_path)).fetchall() == [
+        tuple(row[name] for name in ("reason", "currency", "number", "amount")) for row in left_out
+    ]
     posted = defaultdict[str, Decimal](Decimal)
     for side, currency, amount in corrections:
         if side == "usage":

@@ -1,7 +1,6 @@
 """What the journal of a month would accrue if the month were closed today.
 
-It reads the statement of the journal (UNBILLED), which decides what is accrued, and rounds as its
-entries do. So it needs no accounts.
+It reads what the journal reads (unbilled), and rounds as its entries do. So it needs no accounts.
 """
 
 from datetime import date
@@ -9,32 +8,23 @@ from typing import Final
 
 import duckdb
 
-from pipelines.finance.closing.journal import MACROS, UNBILLED, amount_type
-from pipelines.finance.currencies import minor_unit_of
+from pipelines.finance.closing.unbilled import find_unbilled
 from pipelines.warehouse.duckdb_file import Row, fetch_rows
 
-# An entry is of one kind, partner and currency; its sum is rounded once. Of what is left out, only
-# where more is used than billed, or nobody knows: the rest is no unbilled usage.
+# Corrections that are posted later are no breaks, so they are not counted.
 TO_ACCRUE: Final = """
-WITH found AS (
-    {unbilled}
-), entries AS (
+WITH entries AS (
     SELECT
-        found.currency,
-        CASE WHEN starts_with(found.left_out, 'uncertain: ') THEN 'uncertain'
-            WHEN found.left_out IS NOT NULL AND found.account_kind = 'unknown_partner'
-                THEN 'it names an unknown partner'
-            ELSE found.left_out END AS reason,
-        count(*) AS number, sum(found.amount) AS amount, {minor_unit} AS minor_unit
-    FROM found
-    WHERE found.own_source IS NULL
-        AND (found.left_out IS NULL OR found.amount IS NULL OR found.amount > 0)
-    GROUP BY found.currency, reason, found.account_kind, found.connection, found.partner
+        found.reason, found.currency, count(found.break_id) AS number, sum(found.amount) AS amount,
+        if(found.reason IS NULL, cut(sum(found.amount), found.minor_unit), NULL) AS posted
+    FROM accruable AS found
+    WHERE found.kind = 'accrual' AND found.own_source IS NULL
+    GROUP BY found.reason, found.currency, found.minor_unit, found.account_kind, found.connection,
+        found.partner
 )
 SELECT
     entries.reason, entries.currency, sum(entries.number)::BIGINT AS number,
-    if(entries.reason IS NULL, sum(cut(entries.amount, entries.minor_unit)), NULL) AS posted,
-    sum(entries.amount) AS amount
+    sum(entries.posted) AS posted, sum(entries.amount) AS amount
 FROM entries
 GROUP BY entries.reason, entries.currency
 ORDER BY entries.reason NULLS FIRST, entries.currency
@@ -46,9 +36,5 @@ def read_accrual(db: duckdb.DuckDBPyConnection, month: date) -> list[Row]:
 
     `reason` is why something is left out, which has only its exact `amount`. Raises duckdb.Error.
     """
-    query = TO_ACCRUE.format(
-        unbilled=UNBILLED.format(amount=amount_type(db)),
-        minor_unit=minor_unit_of("found.currency"),
-    )
-    db.execute(MACROS)
-    return fetch_rows(db, query, {"month": month})
+    find_unbilled(db, month)
+    return fetch_rows(db, TO_ACCRUE)

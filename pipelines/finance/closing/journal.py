@@ -1,7 +1,7 @@
 """The journal of a closed month: what a ledger posts of usage that is not billed.
 
-Here: which breaks and corrections become entries, with which accounts; which are left out, and why.
-Not here: how an auditor finds out that they follow from the rows (verify).
+Here: how breaks and corrections become entries, with which accounts. Not here: which of them, and
+why others do not (unbilled), how an auditor finds out that they follow from the rows (verify).
 
 An entry is of one kind, partner and currency. Usage that is not billed is accrued at the end of
 the month, and reversed at the beginning of the next one, whose close accrues it again if it is
@@ -18,6 +18,7 @@ import duckdb
 import pyarrow as pa
 
 from pipelines.core.text import counted, quote_text
+from pipelines.finance.closing.unbilled import find_unbilled
 from pipelines.finance.currencies import minor_unit_of
 from pipelines.finance.mapping import Accounts, OtherAccounts
 from pipelines.finance.reconcile.close_copy import ENTRIES, JOURNAL
@@ -27,83 +28,14 @@ from pipelines.warehouse.duckdb_file import SETTINGS, Row, fetch_rows
 
 NO_ACCOUNTS: Final = "No journal was written: mapping.toml has no [accounts]."
 NAMES: Final = ("accrued", "result", "correction", "rounding")
-LEAST_SCALE: Final = 4  # digits behind the point that lines of an earlier journal may have
-# Usage without a bill, and the part of it that its bill lacks. What is billed too high is no usage.
-UNBILLED: Final = """
-SELECT
-    'accrual' AS kind, breaks.rule AS account_kind, breaks.month, breaks.connection,
-    breaks.partner, breaks.currency, breaks.break_id AS source, breaks.own_source,
-    -breaks.difference::{amount} AS amount,
-    CASE WHEN breaks.month IS NULL THEN 'it has no month'
-         WHEN breaks.difference IS NULL THEN 'it has no amount'
-         WHEN breaks.currency IS NULL THEN 'it has no currency'
-         WHEN breaks.uncertain IS NOT NULL THEN 'uncertain: ' || breaks.uncertain
-         WHEN breaks.doubt IS NOT NULL THEN 'uncertain: ' || breaks.doubt
-         WHEN breaks.rule NOT IN ('not_billed', 'different') THEN 'it is no unbilled usage'
-         WHEN breaks.cause IN ('other partner', 'other currency', 'no currency')
-            THEN 'it is billed to, or in, another one: ' || breaks.cause
-         WHEN sign(breaks.difference) <> -sign(ifnull(breaks.used_amount, 0))
-            THEN 'the usage is billed in full'
-         END AS left_out
-FROM reconciliation.breaks AS breaks
-WHERE (breaks.month <= $month OR breaks.month IS NULL) AND breaks.state <> 'resolved'
-"""
-# A ledger has a bill from its invoice, whenever that comes. A correction moves what the accrual has
-# of usage: nothing, if its break is left out. That it disappeared is no such break.
-CORRECTED: Final = """
-SELECT
-    'correction' AS kind, 'correction' AS account_kind, posted.month, posted.connection,
-    posted.partner, posted.currency,
-    concat(posted.side, ' ', posted.id, ' of ', strftime(posted.month, '%Y-%m')) AS source,
-    posted.difference::{amount} AS amount,
-    CASE WHEN posted.side = 'billing' THEN 'the ledger has a bill from its invoice'
-         WHEN posted.currency IS NULL THEN 'it has no currency'
-         ELSE not_accrued.left_out END AS left_out
-FROM reconciliation.corrections AS posted
-LEFT JOIN not_accrued USING (side, connection, id, partner, currency)
-WHERE posted.posted_to = $month
-"""
-# What is posted to a later month, whose journal moves it: that month accrues it, as balances say.
-# A month that was reopened, and is closed again, is before it.
-POSTED_LATER: Final = """
-SELECT
-    'accrual' AS kind, 'not_billed' AS account_kind, posted.month, posted.connection,
-    posted.partner, posted.currency,
-    concat(posted.side, ' ', posted.id, ' of ', strftime(posted.month, '%Y-%m')) AS source,
-    -sum(posted.difference)::{amount} AS amount, NULL AS left_out
-FROM reconciliation.corrections AS posted
-ANTI JOIN not_accrued USING (side, connection, id, partner, currency)
-WHERE posted.side = 'usage' AND posted.currency IS NOT NULL
-    AND posted.month <= $month AND posted.posted_to > $month
-GROUP BY ALL
-HAVING sum(posted.difference) <> 0
-"""
-FOUND: Final = """
-WITH unbilled AS (
-    {unbilled}
-), not_accrued AS (
-    SELECT
-        rows.side, rows.connection, rows.id, rows.partner, rows.currency,
-        min(unbilled.left_out) AS left_out
-    FROM unbilled
-    JOIN reconciliation.break_rows AS rows ON rows.break_id = unbilled.source
-    WHERE rows.side = 'usage' AND unbilled.left_out IS NOT NULL
-        AND unbilled.account_kind <> 'disappeared'
-        AND unbilled.own_source IS NULL
-    GROUP BY ALL
-), found AS (
-    FROM unbilled
+QUERY: Final = """
+WITH dated AS (
+    SELECT accruable.*, $month AS period, $last_day AS date FROM accruable
     UNION ALL BY NAME
-    {posted_later}
-    UNION ALL BY NAME
-    {corrected}
-), dated AS (
-    SELECT found.*, $month AS period, $last_day AS date FROM found
-    UNION ALL BY NAME
-    SELECT found.* REPLACE ('reversal' AS kind, -found.amount AS amount),
+    SELECT accruable.* REPLACE ('reversal' AS kind, -accruable.amount AS amount),
         $next_month AS period, $next_month AS date
-    FROM found
-    WHERE found.kind = 'accrual' AND found.left_out IS NULL
+    FROM accruable
+    WHERE accruable.kind = 'accrual' AND accruable.reason IS NULL
 ), given AS (
     SELECT
         dated.*, dated.kind = 'correction' AS is_correction,
@@ -126,9 +58,10 @@ WITH unbilled AS (
         strftime(given.period, '%Y-%m') AS period, strftime(given.date, '%Y-%m-%d') AS date,
         if(given.is_correction, given.correction, given.result) AS account,
         if(given.is_correction, given.result, given.accrued) AS contra, given.rounding,
-        {minor_unit} AS minor_unit, given.currency, given.connection, given.partner, given.source,
+        given.minor_unit, given.currency, given.connection, given.partner, given.source,
         $close AS close, given.amount, if($is_cost, given.amount, -given.amount) AS signed,
-        if(given.left_out IS NULL, cut(signed, minor_unit), NULL) AS posted, given.left_out
+        if(given.reason IS NULL, cut(signed, given.minor_unit), NULL) AS posted,
+        given.reason || ifnull(': ' || given.because, '') AS left_out
     FROM given
 ), lines AS (
     SELECT sources.* EXCLUDE (contra, rounding, signed) FROM sources
@@ -146,22 +79,13 @@ WITH unbilled AS (
     WHERE sources.left_out IS NULL
     GROUP BY {entry}, sources.rounding
     {cancelled}
-), entries AS (
-    SELECT
-        lines.* REPLACE (coalesce(lines.left_out, if(
-            max(abs(lines.posted)) OVER (PARTITION BY lines.entry) = 0,
-            'it is less than half of the smallest unit', NULL
-        )) AS left_out)
-    FROM lines
 )
 SELECT
     lines.entry, lines.kind, lines.month, lines.period, lines.date, lines.account,
     text_of(lines.posted, lines.minor_unit) AS debit,
     text_of(-lines.posted, lines.minor_unit) AS credit, lines.currency, lines.connection,
     lines.partner, lines.source, lines.close, lines.minor_unit, lines.amount, lines.left_out
-FROM entries AS lines
--- What is left out is not reversed, and has no line of its entry.
-WHERE lines.left_out IS NULL OR (lines.kind <> 'reversal' AND lines.source <> lines.close)
+FROM lines
 """
 ENTRY: Final = ", ".join(
     f"sources.{name}"
@@ -184,16 +108,6 @@ SELECT
     posted::{amount} AS amount
 FROM read_csv({file}, {csv}) AS before
 WHERE before.kind <> 'cancellation'
-"""
-# Amounts in minor units, and their text with as many digits as the currency has. Zero is no line.
-# Each case has the type of all: DuckDB would take one with fewer digits for the others, too.
-MACROS: Final = """
-CREATE OR REPLACE TEMP MACRO cut(x, minor_unit) AS CASE minor_unit
-    WHEN 1 THEN round(x, 0)::DECIMAL(38, 4) WHEN 0.01 THEN round(x, 2)::DECIMAL(38, 4)
-    WHEN 0.001 THEN round(x, 3)::DECIMAL(38, 4) ELSE round(x, 4)::DECIMAL(38, 4) END;
-CREATE OR REPLACE TEMP MACRO text_of(x, minor_unit) AS if(x > 0, left(x::VARCHAR,
-    length(x::VARCHAR) - CASE minor_unit WHEN 1 THEN 5 WHEN 0.01 THEN 2 WHEN 0.001 THEN 1 ELSE 0 END
-), NULL);
 """
 COPY_ENTRIES: Final = """
 COPY ({query} ORDER BY period, kind, entry, source = close, source) TO {file} (FORMAT parquet)
@@ -234,7 +148,7 @@ ORDER BY entries.currency
 NUMBERS: Final = """
 SELECT
     count(coalesce(entries.debit, entries.credit)) AS lines,
-    count(*) FILTER (entries.left_out LIKE 'uncertain%') AS uncertain
+    count(*) FILTER (entries.kind = 'accrual' AND entries.left_out LIKE 'uncertain%') AS uncertain
 FROM read_parquet($file) AS entries
 """
 
@@ -260,7 +174,7 @@ def write_journal(
     `close` is the first day of the month and the number of its copy. Raises duckdb.Error.
     """
     month, number = close
-    amount = amount_type(db)
+    amount = find_unbilled(db, month)
     bound: dict[str, Any] = {
         "month": month,
         "last_day": month_after(month) - timedelta(days=1),
@@ -277,16 +191,7 @@ def write_journal(
             csv=CSV,
         )
         bound["erased"] = list(basis.erased)
-    query = FOUND.format(
-        unbilled=UNBILLED.format(amount=amount),
-        corrected=CORRECTED.format(amount=amount),
-        posted_later=POSTED_LATER.format(amount=amount),
-        minor_unit=minor_unit_of("given.currency"),
-        entry=ENTRY,
-        amount=amount,
-        cancelled=cancelled,
-    )
-    db.execute(MACROS)
+    query = QUERY.format(entry=ENTRY, amount=amount, cancelled=cancelled)
     rows = db.from_arrow(_rows_of(basis.accounts))
     rows.query("rows", "CREATE OR REPLACE TEMP TABLE accounts AS FROM rows")
     entries = quote_text(str(folder / ENTRIES))
@@ -313,15 +218,6 @@ def describe_journal(folder: Path) -> str:
 
 def _amount_of(row: Row) -> str:
     return f"{row['currency']} {format_amount(row['amount'], row['currency'])}"
-
-
-def amount_type(db: duckdb.DuckDBPyConnection) -> str:
-    """Return a type that holds the amounts of breaks, corrections and earlier journals."""
-    scale = LEAST_SCALE
-    for table in ("breaks", "corrections"):
-        (found,) = db.sql(f"SELECT difference FROM reconciliation.{table}").types
-        scale = max(scale, int(str(found).partition(",")[2].rstrip(")") or 0))
-    return f"DECIMAL(38, {scale})"
 
 
 def _rows_of(accounts: Accounts) -> pa.Table:

@@ -77,7 +77,8 @@ WHERE lines.debit IS NOT NULL OR lines.credit IS NOT NULL""",
     "left out": """
 SELECT
     lines.currency, lines.connection, lines.partner, lines.kind, lines.month, lines.source,
-    lines.amount, lines.left_out AS why
+    lines.amount, split_part(lines.left_out, ': ', 1) AS reason,
+    nullif(split_part(lines.left_out, ': ', 2), '') AS because
 FROM copied.entries AS lines
 WHERE lines.left_out IS NOT NULL""",
 }

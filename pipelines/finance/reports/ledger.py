@@ -6,24 +6,12 @@ Not here: which breaks are accrued (closing.accrual, which reads what the journa
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date
-from typing import Any, Final
+from typing import Any
 
 from pipelines.finance.reports.accrual import Accrual, Side
 from pipelines.finance.reports.amounts import EXACT, Amount, Sums, add_up
 from pipelines.finance.reports.month_verdicts import sums_by_reason
 from pipelines.warehouse.duckdb_file import Row
-
-# Why the journal leaves something out, as people read it.
-LEFT_OUT: Final = {
-    "it has no amount": "without an amount",
-    "it has no currency": "without a currency",
-    "it names an unknown partner": "of an unknown partner",
-    "it is no unbilled usage": "of another kind",
-    "the usage is billed in full": "of usage that is billed in full",
-    "it is billed to, or in, another one: other partner": "billed to another partner",
-    "it is billed to, or in, another one: other currency": "billed in another currency",
-    "it is billed to, or in, another one: no currency": "billed without a currency",
-}
 
 
 @dataclass(frozen=True)
@@ -80,12 +68,9 @@ def read_as_ledger(
     elif accrual.side == "receivable":
         claim = unbilled
         to_pay = overbilled
-    rows = []
-    for row in accrual.rows:
-        reason = LEFT_OUT.get(row["reason"], row["reason"])
-        amount = row["amount"] if reason else row["posted"]
-        rows.append({**row, "reason": reason, "difference": amount})
-    left_out = sums_by_reason((row for row in rows if row["reason"]), order)
+    accrued = [{**row, "difference": row["posted"]} for row in accrual.rows if not row["reason"]]
+    others = [{**row, "difference": row["amount"]} for row in accrual.rows if row["reason"]]
+    left_out = sums_by_reason(others, order)
     if not_yet := _opposite(add_up(not_due, order, "number")):
         left_out["not due yet"] = not_yet
     return Ledger(
@@ -94,7 +79,7 @@ def read_as_ledger(
         claim=claim,
         to_pay=to_pay,
         unclear=kinds.get("unclear", {}),
-        accrued=add_up((row for row in rows if not row["reason"]), order, "number"),
+        accrued=add_up(accrued, order, "number"),
         left_out=left_out,
     )
 
