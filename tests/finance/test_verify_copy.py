@@ -142,6 +142,7 @@ AMOUNTS = {
     "opening": "opening",
     "rollforward": "closing",
     "entries": "amount",
+    "open_items": "amount",
 }
 
 
@@ -261,6 +262,21 @@ def forge_entries(copy: Path, query: str) -> None:
         rewritten(copy, sums=read_sums(db, copy))
 
 
+def test_a_forged_open_item_is_found(october: Path) -> None:
+    change_rows(october, "open_items", add_one("amount"))
+    with duckdb.connect() as db:
+        rewritten(october, sums=read_sums(db, october))
+    code, text = run(october)
+    assert (code, "open items of" in text) == (1, True), text
+
+
+def test_a_copy_without_open_items_is_verified(october: Path) -> None:
+    (october / "open_items.parquet").unlink()
+    sums = json.loads((october / MANIFEST).read_bytes())["sums"]
+    rewritten(october, sums={name: rows for name, rows in sums.items() if name != "open_items"})
+    assert run(october)[0] == 0
+
+
 def test_nothing_is_imported_from_the_folder_of_the_copy(october: Path) -> None:
     modules = {
         *re.findall(r"^(?:import|from) (\w+)", (october / "verify.py").read_text(), re.MULTILINE)
@@ -280,6 +296,9 @@ def test_a_forged_sum_with_its_rows_is_found_by_the_signed_manifest(october: Pat
     balances = "if(currency = 'EUR', {0} + 1, {0}) AS {0}"
     more = ", ".join(balances.format(name) for name in ("used", "closing"))
     change_rows(october, "rollforward", f"SELECT * REPLACE ({more}) FROM rows")
+    place = "(SELECT min(place) FROM rows WHERE currency = 'EUR' AND reason <> 'no month')"
+    more = f"if(place = {place}, amount + 1, amount) AS amount"
+    change_rows(october, "open_items", f"SELECT * REPLACE ({more}) FROM rows")
     with duckdb.connect() as db:
         rewritten(october, sums=read_sums(db, october))
     assert run(october)[0] == 0

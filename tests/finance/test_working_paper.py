@@ -1,6 +1,7 @@
 """The working paper of a closed month: totals are formulas over rows, and what is signed."""
 
 import json
+from collections import Counter
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -22,16 +23,23 @@ from tests.cli.conftest import Cli
 from tests.effort import EFFORT
 from tests.finance.any_closes import closed_in_turn
 from tests.finance.test_verify_copy import publish_two
-from tests.finance.workbooks import Totals, evaluate, exact, read_totals, signed_totals
-from tests.reconcile.books import FIRST
-from tests.reconcile.months import close, publish_months
+from tests.finance.workbooks import (
+    Totals,
+    evaluate,
+    exact,
+    figures_of,
+    read_totals,
+    signed_totals,
+)
+from tests.reconcile.books import FIRST, bill, decide, line, partners, publish, used
+from tests.reconcile.months import ACCOUNTS, SERVICE, TERMS, close, publish_months
 from tests.versions.homes import Stores, home_of
 
 two = home_of(publish_two)
 books = home_of(publish_months)
 SHEETS = [
     *("summary", "used", "billed", "matching", "breaks", "corrections", "opening"),
-    *("roll-forward", "sign-off"),
+    *("open items", "roll-forward", "accrual", "sign-off"),
 ]
 # An accrual and its reversal are no sum.
 BY_KIND = """
@@ -40,6 +48,15 @@ SELECT
     sum(lines.debit::DECIMAL(38, 4)), sum(lines.credit::DECIMAL(38, 4))
 FROM read_csv('{}', all_varchar = true) AS lines
 GROUP BY ALL
+"""
+# What the account of accrued usage has, of a payable side.
+ACCRUED = """
+SELECT lines.currency, sum(ifnull(lines.credit, '0')::DECIMAL(38, 4) -
+    ifnull(lines.debit, '0')::DECIMAL(38, 4)) AS amount
+FROM read_csv('{}', all_varchar = true) AS lines
+WHERE lines.kind = 'accrual' AND lines.account = '2190'
+GROUP BY ALL
+HAVING amount <> 0
 """
 
 
@@ -80,6 +97,7 @@ def require_signed(folder: Path) -> None:
     found = evaluate(file)
     assert read_totals(file) == found
     require_journal(folder, found)
+    require_accrual(folder, found)
     totals = exact(found)
     expected = {key: total for key, total in expected.items() if total or key in totals}
     assert {key: totals.get(key) for key in expected} == expected
@@ -87,8 +105,8 @@ def require_signed(folder: Path) -> None:
 
 
 def require_journal(folder: Path, found: Totals) -> None:
-    """Require the totals of the sheets of a journal, and take them out of those that are found."""
-    totals = {key: found.pop(key) for key in [*found] if key[0] in {"journal", "left out"}}
+    """Require the totals of the journal, and take them out of those that are found."""
+    totals = {key: found.pop(key) for key in [*found] if key[0] == "journal"}
     journal = folder / "journal.csv"
     assert bool(totals) <= journal.exists()
     if not journal.exists():
@@ -97,7 +115,38 @@ def require_journal(folder: Path, found: Totals) -> None:
         assert debit == credit
         for heading in ("debit", "credit"):
             assert totals.pop(("journal", f"{currency}, {kind}", heading)) == debit
-    assert {key[0] for key in totals} <= {"left out"}
+    assert {key[2] for key in totals} <= {"accrued"}
+
+
+def require_accrual(folder: Path, found: Totals) -> None:
+    """Require that each closing balance is what is accrued, and all that is not, to the cent.
+
+    What is accrued is in the journal. Its totals are taken out of those that are found.
+    """
+    totals = {key: found.pop(key) for key in [*found] if key[0] == "accrual" and key[2] != "closing"}
+    rows = [{"heading": heading, "value": value} for (_, _, heading), value in totals.items()]
+    assert all(number_of(row["value"]) == 0 for row in rows if row["heading"] == "not explained")
+    closing = {}
+    file = folder / "rollforward.parquet"
+    for *key, amount in duckdb.sql(f"SELECT currency, partner, closing FROM '{file}'").fetchall():
+        closing[tuple(key)] = amount
+    sums = Counter[str | None]()
+    for figures in figures_of(next(folder.glob("*.xlsx")), "accrual"):
+        numbers = {name: number_of(value) for name, value in [*figures.items()][3:]}
+        key = figures["currency"], figures["partner"]
+        assert numbers.pop("closing") == closing.get(key, 0)
+        assert numbers.pop("not explained") == 0
+        assert sum(numbers.values()) == closing.get(key, 0)
+        sums[key[0]] += numbers.get("accrued", 0)
+    journal = folder / "journal.csv"
+    accrued = dict(duckdb.sql(ACCRUED.format(journal)).fetchall()) if journal.exists() else {}
+    assert {currency: sum_ for currency, sum_ in sums.items() if sum_} == accrued
+
+
+def number_of(value: Any) -> Decimal:
+    """Return the amount of a cell, also of one that is text."""
+    text = str(value).partition(" (")[0]
+    return Decimal(text.replace(",", "").replace("\u2212", "-"))
 
 
 def test_every_total_is_a_formula_and_is_what_was_signed(two: Stores) -> None:
@@ -106,8 +155,8 @@ def test_every_total_is_a_formula_and_is_what_was_signed(two: Stores) -> None:
         require_signed(folder)
         require_readable(folder / f"{month}.xlsx")
         workbook = openpyxl.load_workbook(folder / f"{month}.xlsx")
-        of_journal = ["journal", "left out"] if month == "2026-10" else []
-        assert workbook.sheetnames == [*SHEETS[:-2], *of_journal, *SHEETS[-2:]]
+        of_journal = ["journal"] if month == "2026-10" else []
+        assert workbook.sheetnames == [*SHEETS[:-4], *of_journal, *SHEETS[-4:]]
         texts = {str(cell.value) for sheet in workbook for row in sheet.iter_rows() for cell in row}
         assert {"ann", "bob", "first"} <= texts
         page = (folder / "report.html").read_text()
@@ -214,3 +263,70 @@ def test_a_cell_has_a_value_as_it_is(tmp_path: Path, value: Any, expected: Any) 
         Sheet(workbook.add_worksheet(), Styles(workbook)).put(0, 0, value)
     cell = openpyxl.load_workbook(file).active["A1"]
     assert (cell.value, cell.data_type == "f") == (expected, False)
+
+
+PLANTED = """
+[tolerance]
+line_minor = 3
+"""
+
+
+def publish_planted(stores: Stores) -> None:
+    """Publish one of each kind of open item, of amounts that are in no other."""
+    stores.configure(**SERVICE)
+    usage = [
+        used("free", "7.00"),
+        used("old", "3.00", day="2026-08-10"),
+        used("less", "5.00"),
+        used("more", "5.00"),
+        used("near", "5.00"),
+        used("seen", "0.70"),
+        used("moved", "50.00"),
+        used("stranger", "0.11", partner="nobody"),
+        used("half", "0.004", currency="USD"),
+        used("rest", "6.004", currency="CHF"),
+    ]
+    bills = [
+        bill("a", line("less", "4.50"), line("more", "5.20"), line("near", "5.02")),
+        bill("b", line("seen", "0.10")),
+        bill("c", line("moved", "50.00"), month="2026-10-01"),
+        bill("d", line(None, "-0.30"), kind="credit"),
+        bill("e", line(None, "0.05")),
+    ]
+    mapping = TERMS + ACCOUNTS + PLANTED
+    publish(stores, mapping=mapping, partners=partners([FIRST]), usage=usage, billing=bills)
+    query = "SELECT break_id FROM reconciliation.breaks WHERE difference = -0.6"
+    ((break_id,),) = stores.rows(query)
+    decide(stores, "break_resolve", break_id)
+    publish(stores, mapping=mapping)
+
+
+planted = home_of(publish_planted)
+
+
+@pytest.mark.long
+def test_each_kind_of_open_item_has_its_amount(planted: Stores) -> None:
+    close(planted)
+    folder = planted.home.closes / "2026-09" / "001"
+    require_signed(folder)
+    found = {}
+    for figures in figures_of(folder / "2026-09.xlsx", "accrual"):
+        for reason, value in [*figures.items()][3:]:
+            if amount := number_of(value):
+                found[figures["currency"], figures["partner"], reason] = amount
+    assert {key: str(amount) for key, amount in found.items()} == {
+        ("EUR", FIRST, "closing balance"): "61.13",
+        ("EUR", FIRST, "accrued"): "10.5",  # of August, and what a bill lacks, too
+        ("EUR", FIRST, "overbilled"): "-0.25",  # 0.05 of it without usage
+        ("EUR", FIRST, "resolved"): "0.6",
+        ("EUR", FIRST, "credit note without usage"): "0.3",
+        ("EUR", FIRST, "within tolerance"): "-0.02",
+        ("EUR", FIRST, "other differences"): "50",  # its bill is of October
+        ("EUR", "nobody", "closing balance"): "0.11",
+        ("EUR", "nobody", "unknown partner"): "0.11",
+        ("CHF", FIRST, "closing balance"): "6.004",
+        ("CHF", FIRST, "accrued"): "6",
+        ("CHF", FIRST, "rounding of entries"): "0.004",
+        ("USD", FIRST, "closing balance"): "0.004",
+        ("USD", FIRST, "rounded to zero"): "0.004",
+    }

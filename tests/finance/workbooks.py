@@ -31,6 +31,8 @@ SIGNED = {
     ("corrections", "unbilled"): ("rollforward", "corrections"),
     ("opening", "opening"): ("opening", "opening"),
     ("opening", "unposted"): ("opening", "unposted"),
+    ("open items", "amount"): ("open_items", "amount"),
+    ("accrual", "closing"): ("rollforward", "closing"),
     **{
         ("roll-forward", name): ("rollforward", name)
         for name in (
@@ -88,19 +90,34 @@ def _exact(value: Any) -> Any:
 def evaluate(file: Path) -> Totals:
     """Return the totals of a working paper, its formulas computed here and not by an office."""
     workbook = openpyxl.load_workbook(file)
-    totals = {}
-    for key, formula in read_totals(file, formulas=True).items():
-        if not str(formula).startswith("="):
-            totals[key] = formula
-            continue
-        found = FORMULA.fullmatch(formula)
-        assert found, formula
-        total = 0
-        for sign, name, cells in SUM.findall(formula):
-            left, top, right, bottom = range_boundaries(cells)
-            rows = workbook[name].iter_rows(top, bottom, left, right, values_only=True)
-            parts = [value for row in rows for value in row if value is not None]
-            assert all(isinstance(value, int) for value in parts), formula
-            total += -sum(parts) if sign == "-" else sum(parts)
-        totals[key] = Decimal(total) / int(found[2])
-    return totals
+    totals = read_totals(file, formulas=True)
+    return {key: _value_of(workbook, formula) for key, formula in totals.items()}
+
+
+def figures_of(file: Path, sheet: str) -> list[dict[str, Any]]:
+    """Return the rows of partners of a sheet of figures by heading, their formulas computed."""
+    workbook = openpyxl.load_workbook(file)
+    rows = [*workbook[sheet].iter_rows(values_only=True)]
+    head = next(number for number, row in enumerate(rows) if row[0] == "currency")
+    figures = []
+    for row in rows[head + 1 :]:
+        if not str(row[0]).startswith("Total "):
+            values = [_value_of(workbook, value) for value in row]
+            figures.append(dict(zip(rows[head], values, strict=True)))
+    return figures
+
+
+def _value_of(workbook: Any, cell: Any) -> Any:
+    """Return what a cell has; of a formula, what it computes."""
+    if not str(cell).startswith("="):
+        return cell
+    found = FORMULA.fullmatch(cell)
+    assert found, cell
+    total = 0
+    for sign, name, cells in SUM.findall(cell):
+        left, top, right, bottom = range_boundaries(cells)
+        rows = workbook[name].iter_rows(top, bottom, left, right, values_only=True)
+        parts = [value for row in rows for value in row if value is not None]
+        assert all(isinstance(value, int) for value in parts), cell
+        total += -sum(parts) if sign == "-" else sum(parts)
+    return Decimal(total) / int(found[2])

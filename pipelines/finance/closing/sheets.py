@@ -132,11 +132,19 @@ class Layout:
 
 
 class Term(NamedTuple):
-    """A part of a figure: the sum of an amount of a table, added or subtracted."""
+    """A part of a figure: the sum of an amount of a table, added or subtracted.
+
+    `group` is the part of the rows behind the currency, where the table has such groups.
+    """
 
     table: str
     amount: str
     sign: int = 1
+    group: Key = ()
+
+    def key(self, key: Key) -> Key:
+        """Return what the rows have of a figure: a currency, or a currency and a partner."""
+        return (key[0], *self.group, *key[1:])
 
 
 class Paper:
@@ -189,14 +197,14 @@ class Paper:
         total = Sum()
         formula = ""
         with localcontext(EXACT):
-            for table, amount, sign in terms:
-                layout = self._layouts[table]
-                block = layout.block(key)
+            for term in terms:
+                layout = self._layouts[term.table]
+                block = layout.block(term.key(key))
                 if block is None:
                     continue
-                total = total.plus(block.sums[amount], sign)
-                reference = layout.reference(block, amount)
-                formula += f"{'+' if sign > 0 else '-'}SUM({reference})"
+                total = total.plus(block.sums[term.amount], term.sign)
+                reference = layout.reference(block, term.amount)
+                formula += f"{'+' if term.sign > 0 else '-'}SUM({reference})"
             problem = total.problem(key[0])
         currency = key[0]
         if problem:

@@ -4,6 +4,7 @@ Here: the only list of reasons. Journal, working paper and report show them as t
 that their sums by reason are the same. Not here: accounts and sides (journal).
 """
 
+from collections.abc import Sequence
 from datetime import date
 from typing import Any, Final
 
@@ -12,6 +13,10 @@ import duckdb
 from pipelines.finance.currencies import minor_unit_of
 
 LEAST_SCALE: Final = 4  # digits behind the point that lines of an earlier journal may have
+AMOUNTS: Final = (
+    "SELECT breaks.difference FROM reconciliation.breaks AS breaks",
+    "SELECT posted.difference FROM reconciliation.corrections AS posted",
+)
 # Usage without a bill, and the part of it that its bill lacks, are accrued. Any other break has a
 # `reason`; `because` says more of it. `amount` is what is used less what is billed.
 OPEN_BREAKS: Final = """
@@ -119,13 +124,16 @@ CREATE OR REPLACE TEMP MACRO text_of(x, minor_unit) AS if(x > 0, left(x::VARCHAR
 """
 
 
-def find_unbilled(db: duckdb.DuckDBPyConnection, month: date) -> str:
+def find_unbilled(
+    db: duckdb.DuckDBPyConnection, month: date, more_amounts: Sequence[str] = ()
+) -> str:
     """Create table `accruable` of open books: what the journal of a month accrues or leaves out.
 
     A row is an open break, or a correction; `reason` is why it is left out (NULL: it is accrued).
-    Macro `cut` rounds to minor units. Returns the type of amounts. Raises duckdb.Error.
+    Macro `cut` rounds to minor units. Returns the type of amounts, which holds those of the
+    statements `more_amounts` too. Raises duckdb.Error.
     """
-    amount = _amount_type(db)
+    amount = _amount_type(db, more_amounts)
     parts: dict[str, Any] = {
         "open_breaks": OPEN_BREAKS.format(amount=amount),
         "posted_later": POSTED_LATER.format(amount=amount),
@@ -137,10 +145,10 @@ def find_unbilled(db: duckdb.DuckDBPyConnection, month: date) -> str:
     return amount
 
 
-def _amount_type(db: duckdb.DuckDBPyConnection) -> str:
+def _amount_type(db: duckdb.DuckDBPyConnection, more_amounts: Sequence[str]) -> str:
     """Return a type that holds the amounts of breaks, corrections and earlier journals."""
     scale = LEAST_SCALE
-    for table in ("breaks", "corrections"):
-        (found,) = db.sql(f"SELECT difference FROM reconciliation.{table}").types
+    for query in (*AMOUNTS, *more_amounts):
+        (found,) = db.sql(query).types
         scale = max(scale, int(str(found).partition(",")[2].rstrip(")") or 0))
     return f"DECIMAL(38, {scale})"

@@ -16,19 +16,18 @@ import duckdb
 
 PREPARE = "CREATE SCHEMA copied; CREATE MACRO part(x, c) AS coalesce(sum(x) FILTER (c), 0)"
 # Unbilled usage of partners. `unposted`: changes of earlier months that are open, or closed again.
-UNION = "UNION ALL BY NAME SELECT connection, partner, currency"
-BALANCES = f""" SELECT connection, partner, currency, part(o, true) AS opening, part(n, true) AS
-    unposted, part(c, true) AS corrections, part(u, true) AS used, part(b, apart IS NULL) AS
-    billed, part(b, apart = 'credit note') AS credited, part(b, apart <> 'credit note') AS
-    not_counted, count(k) AS open_breaks, count(r) AS used_rows, opening + unposted + corrections +
-    used - billed - credited AS closing FROM (SELECT connection, partner, currency, opening AS o,
-    unposted AS n FROM copied.opening {UNION}, if(side = 'usage', difference, -difference) AS c
-    FROM copied.corrections {UNION}, 1 AS r, amount AS u FROM copied.used {UNION}, apart, amount AS
-    b FROM copied.billed {UNION}, 1 AS k FROM copied.breaks WHERE state <> 'resolved' AND uncertain
-    IS NULL AND own_source IS NULL) GROUP BY ALL"""
+KEY = "SELECT connection, partner, currency"
+UNION = f"UNION ALL BY NAME {KEY}"
+BALANCES = f"""{KEY}, part(o, true) AS opening, part(n, true) AS unposted, part(c, true) AS
+    corrections, part(u, true) AS used, part(b, apart IS NULL) AS billed, part(b, apart =
+    'credit note') AS credited, part(b, apart <> 'credit note') AS not_counted, count(k) AS
+    open_breaks, count(r) AS used_rows, opening + unposted + corrections + used - billed - credited
+    AS closing FROM ({KEY}, opening AS o, unposted AS n FROM copied.opening {UNION}, if(side =
+    'usage', difference, -difference) AS c FROM copied.corrections {UNION}, 1 AS r, amount AS u FROM
+    copied.used {UNION}, apart, amount AS b FROM copied.billed {UNION}, 1 AS k FROM copied.breaks
+    WHERE state <> 'resolved' AND uncertain IS NULL AND own_source IS NULL) GROUP BY ALL"""
 ROLLFORWARD = f"SELECT * EXCLUDE (used_rows, not_counted, open_breaks) FROM ({BALANCES})"
-SUMS = dict.fromkeys(("used", "billed", "fees", "own", "entries", "break_rows"), "amount") | {
-    "summary": "used_amount, billed_amount, credited_amount, not_counted_amount, difference",
+SUMS = {"summary": "used_amount, billed_amount, credited_amount, not_counted_amount, difference",
     "rollforward": "opening, unposted, corrections, used, billed, credited, closing",
     "matches": "used_amount, billed_amount, credited_amount, difference", "decisions": "difference",
     "opening": "opening, unposted", "breaks": "difference, open_difference", "corrections":
@@ -40,15 +39,16 @@ LINES = """FROM entries SELECT DISTINCT close, kind, if(amount IS NULL, 'roundin
 # Figures as they are stored, and as they follow from rows: three names, then amounts and numbers.
 FIGURES = {
     "roll-forward": ("FROM rollforward", ROLLFORWARD),
-    "summary": (f"""SELECT connection, partner, currency, open_breaks, used_rows,
-        ifnull(COLUMNS({SUMS["summary"].split(", ")}), 0) FROM summary""", f"""SELECT connection,
-        partner, currency, open_breaks, used_rows, used, billed, credited, not_counted, billed +
-        credited - used FROM ({BALANCES})"""),
-    "break": ("""SELECT break_id, rule, currency, rows, ifnull(used_amount, 0),
-        ifnull(billed_amount, 0), ifnull(difference, 0) FROM breaks WHERE gone_at IS NULL""",
-        """SELECT break_id, rule, currency, count(*), part(amount, side = 'usage') AS u,
-        part(amount, side = 'billing') AS b, if(rule = 'disappeared', 0, b + if(min(own_source)
-        IS NULL, -u, u - part(amount, side = 'own'))) FROM break_rows GROUP BY 1, 2, 3"""),
+    "summary": (f"""{KEY}, open_breaks, used_rows, ifnull(COLUMNS({SUMS["summary"].split(", ")}),
+        0) FROM summary""", f"""{KEY}, open_breaks, used_rows, used, billed, credited, not_counted,
+        billed + credited - used FROM ({BALANCES})"""),
+    "open items": (f"{KEY}, closing FROM rollforward", f"""{KEY}, sum(amount) FROM open_items WHERE
+        reason <> 'no month' GROUP BY ALL"""),
+    "break": ("""SELECT break_id, rule, currency, rows, ifnull(COLUMNS('^(used|bil|diff)'), 0) FROM
+        breaks WHERE gone_at IS NULL""", """SELECT break_id, rule, currency, count(*), part(amount,
+        side = 'usage') AS u, part(amount, side = 'billing') AS b, if(rule = 'disappeared', 0, b +
+        if(min(own_source) > '', u - part(amount, side = 'own'), -u)) FROM break_rows
+        GROUP BY 1, 2, 3"""),
     "own sum": ("FROM own_totals SELECT source, month, currency, own_rows, own_amount", """FROM own
         SELECT source, month, currency, count(*), sum(amount) WHERE unread IS NULL GROUP BY ALL"""),
     "journal line": ("FROM journal", """FROM entries SELECT * EXCLUDE (month, minor_unit, amount,
@@ -72,7 +72,7 @@ def read_sums(db: duckdb.DuckDBPyConnection, folder: Path) -> dict[str, list[dic
     sums = {}
     for file in sorted(folder.glob("*.parquet")):
         view = db.read_parquet(str(file)).create_view(file.stem)
-        texts = f"sum(COLUMNS({SUMS[file.stem].split(', ')}))::VARCHAR"
+        texts = f"sum(COLUMNS({SUMS.get(file.stem, 'amount').split(', ')}))::VARCHAR"
         found = view.aggregate(f"currency, count(*) AS rows, {texts}", "currency").order("currency")
         sums[file.stem] = [dict(zip(found.columns, row, strict=True)) for row in found.fetchall()]
     return sums
@@ -90,7 +90,7 @@ def find_problems(folder: Path, signed: str) -> abc.Iterator[str]:
     with duckdb.connect() as db:
         if (sums := read_sums(db, folder)) != manifest["sums"]:
             yield "manifest.json has other numbers of rows, or other sums, than the tables"
-        has = {"journal": "entries" in sums, "own": "own" in sums}
+        has = {"journal": "entries" in sums, "own": "own" in sums, "open": "open_items" in sums}
         if has["journal"]:
             names = dict.fromkeys(db.sql(FIGURES["journal line"][1]).columns, "VARCHAR")
             db.read_csv(str(folder / "journal.csv"), columns=names, header=True, na_values="",

@@ -11,6 +11,7 @@ import duckdb
 from xlsxwriter import Workbook
 
 from pipelines.finance.closing.cells import Sheet
+from pipelines.finance.closing.open_items import ACCRUED, NO_MONTH
 from pipelines.finance.closing.sheets import PARTNER, Key, Paper, Table, Term
 from pipelines.finance.reconcile.close_copy import ENTRIES
 from pipelines.warehouse.duckdb_file import Row, fetch_rows
@@ -71,18 +72,33 @@ FROM copied.opening AS rows""",
 SELECT
     lines.currency, lines.connection, lines.partner, lines.period, lines.date, lines.kind,
     lines.account, lines.debit::DECIMAL(38, 4) AS debit, lines.credit::DECIMAL(38, 4) AS credit,
-    lines.entry, lines.source, lines.close
+    if(lines.kind = 'accrual' AND lines.source = lines.close AND lines.amount IS NOT NULL,
+        if(lines.amount < 0, 1, -1) * coalesce(lines.debit, lines.credit)::DECIMAL(38, 4), NULL
+    )::DECIMAL(38, 4) AS accrued, lines.entry, lines.source, lines.close
 FROM copied.entries AS lines
 WHERE lines.debit IS NOT NULL OR lines.credit IS NOT NULL""",
-    "left out": """
+    "open items": """
 SELECT
-    lines.currency, lines.connection, lines.partner, lines.kind, lines.month, lines.source,
-    lines.amount, split_part(lines.left_out, ': ', 1) AS reason,
-    nullif(split_part(lines.left_out, ': ', 2), '') AS because
-FROM copied.entries AS lines
-WHERE lines.left_out IS NOT NULL""",
+    items.currency, items.reason, items.connection, items.partner, items.kind, items.month,
+    items.source, items.because, items.amount
+FROM copied.open_items AS items""",
 }
-OF_JOURNAL: Final = ("journal", "left out")
+# Why the journal has no entry of a correction.
+WITH_ENTRIES: Final = """
+SELECT posted.*, entries.left_out AS not_in_the_journal
+FROM ({query}) AS posted
+LEFT JOIN (
+    SELECT DISTINCT
+        lines.connection, lines.partner, lines.currency, lines.source, lines.left_out
+    FROM copied.entries AS lines
+    WHERE lines.kind = 'correction' AND lines.left_out IS NOT NULL
+) AS entries
+    ON entries.connection = posted.connection
+    AND entries.partner IS NOT DISTINCT FROM posted.partner
+    AND entries.currency IS NOT DISTINCT FROM posted.currency
+    AND entries.source = concat(
+        posted.side, ' ', posted.id, ' of ', strftime(posted.month, '%Y-%m'))
+"""
 TOTALS: Final = """
 SELECT {key}, count(*) AS records, {sums}
 FROM ({query}) AS rows
@@ -98,7 +114,7 @@ TITLES: Final = {
     "corrections": "Corrections of closed months that are posted to this month",
     "opening": "Unbilled usage before this month",
     "journal": "Lines of journal.csv, for the ledger",
-    "left out": "Open breaks and corrections for which the journal has no entry",
+    "open items": "Unbilled usage at the end of the month by item: accrued, or why it is not",
 }
 AMOUNTS: Final = {
     "used": ("used",),
@@ -107,15 +123,15 @@ AMOUNTS: Final = {
     "breaks": ("difference", "open_difference"),
     "corrections": ("unbilled",),
     "opening": ("opening", "unposted"),
-    "journal": ("debit", "credit"),
-    "left out": ("amount",),
+    "journal": ("debit", "credit", "accrued"),
+    "open items": ("amount",),
 }
 # What totals are of, besides the currency. Sums of differences with own books say nothing of
 # billing, and an accrual and its reversal are no sum.
 GROUPS: Final = {
     "breaks": ("currency", "comparison"),
     "journal": ("currency", "kind"),
-    "left out": ("currency", "kind"),
+    "open items": ("currency", "reason"),
 }
 THEN: Final = {
     "used": ("id",),
@@ -125,7 +141,7 @@ THEN: Final = {
     "corrections": ("month", "side", "id"),
     "opening": (),
     "journal": ("period", "kind", "entry", "source"),
-    "left out": ("kind", "month", "source"),
+    "open items": ("kind", "month", "source"),
 }
 USED: Final = Term("used", "used")
 BILLED: Final = Term("billed", "billed")
@@ -163,6 +179,34 @@ SELECT figures.currency, figures.connection, figures.partner
 FROM copied.rollforward AS figures
 ORDER BY ALL NULLS LAST
 """
+# The journal has what is accrued in the line of the account that an accrual has for its sum.
+IN_JOURNAL: Final = Term("journal", "accrued", group=("accrual",))
+TO_ACCRUE: Final = Term("open items", "amount", group=(ACCRUED,))
+REASONS: Final = """
+SELECT items.reason
+FROM copied.open_items AS items
+WHERE items.reason NOT IN ($accrued, $no_month)
+GROUP BY items.reason
+ORDER BY min(list_position(
+    ['open break', 'resolved break', 'charge', 'pairs', 'month', 'correction', 'rounding'],
+    items.kind
+)), items.reason
+"""
+ITEMS: Final = """
+SELECT figures.currency, figures.connection, figures.partner
+FROM copied.rollforward AS figures
+UNION
+SELECT items.currency, items.connection, items.partner
+FROM copied.open_items AS items
+WHERE items.reason <> $no_month
+ORDER BY ALL NULLS LAST
+"""
+ACCRUAL_TITLE: Final = """\
+What of the unbilled usage at the end of {} the journal accrues, and why not the rest
+closing = accrued + all columns behind it. So what is not explained is 0. The rows are on sheet \
+open items; those without a month are in no balance."""
+NO_JOURNAL: Final = """
+No accounts are set, so there is no journal: this is what it would accrue."""
 EXPLANATION: Final = """\
 Totals are formulas: they add whole minor units (the last columns of a sheet), and divide once.
 A total that Excel would round is text, and says so.
@@ -189,22 +233,45 @@ def write_working_paper(db: duckdb.DuckDBPyConnection, file: Path, signed: Row) 
         workbook.use_zip64()
         paper = Paper(workbook, db)
         summary = paper.add_sheet("summary")
-        for name in ("used", "billed", "matching", "breaks", "corrections", "opening"):
-            _write_table(db, paper, name)
-        if (file.parent / ENTRIES).exists():
-            for name in OF_JOURNAL:
-                _write_table(db, paper, name)
+        has_journal = (file.parent / ENTRIES).exists()
+        for name, query in _queries(has_journal=has_journal).items():
+            _write_table(db, paper, name, query)
         rollforward = paper.add_sheet("roll-forward")
         title = f"Usage and billing of {signed['month']}"
         _write_figures(paper, summary, (title, SUMMARY), fetch_rows(db, PARTNERS))
         title = f"Unbilled usage in {signed['month']}"
         _write_figures(paper, rollforward, (title, ROLLFORWARD), fetch_rows(db, BALANCES))
+        title = ACCRUAL_TITLE.format(signed["month"]) + ("" if has_journal else NO_JOURNAL)
+        figures = _accrual(db, has_journal=has_journal)
+        rows = fetch_rows(db, ITEMS, {"no_month": NO_MONTH})
+        _write_figures(paper, paper.add_sheet("accrual"), (title, figures), rows)
         _write_sign_off(paper.add_sheet("sign-off"), signed)
 
 
-def _write_table(db: duckdb.DuckDBPyConnection, paper: Paper, name: str) -> None:
+def _queries(*, has_journal: bool) -> dict[str, str]:
+    """Return the sheets of rows, in their order, with their statements."""
+    queries = dict(SINGLE)
+    if has_journal:
+        queries["corrections"] = WITH_ENTRIES.format(query=queries["corrections"])
+    else:
+        del queries["journal"]
+    return queries
+
+
+def _accrual(db: duckdb.DuckDBPyConnection, *, has_journal: bool) -> dict[str, tuple[Term, ...]]:
+    """Return the figures of sheet accrual: the closing balance, and what it consists of."""
+    accrued = IN_JOURNAL if has_journal else TO_ACCRUE
+    figures = {"accrued" if has_journal else "to accrue": (accrued,)}
+    bound = {"accrued": ACCRUED, "no_month": NO_MONTH}
+    for (reason,) in db.execute(REASONS, bound).fetchall():
+        figures[reason] = (TO_ACCRUE._replace(group=(reason,)),)
+    closing = ROLLFORWARD["closing"]
+    parts = [term._replace(sign=-1) for (term,) in figures.values()]
+    return {"closing": closing, **figures, "not explained": (*closing, *parts)}
+
+
+def _write_table(db: duckdb.DuckDBPyConnection, paper: Paper, name: str, query: str) -> None:
     """Write a sheet of single rows; of too many, of what differs or of totals of partners."""
-    query = SINGLE[name]
     then = THEN[name]
     group = GROUPS.get(name, ("currency",))
     note = ""
@@ -231,7 +298,7 @@ def _write_figures(
     """Write figures as formulas: totals by currency, then a row for each partner."""
     title, figures = content
     names = list(rows[0]) if rows else ["currency", "connection", "partner"]
-    number = sheet.begin([title, *EXPLANATION.splitlines()], [*names, *figures])
+    number = sheet.begin([*title.splitlines(), *EXPLANATION.splitlines()], [*names, *figures])
     for currency in dict.fromkeys(row["currency"] for row in rows):
         number += 1
         paper.write_total_label(sheet, number, (currency,))

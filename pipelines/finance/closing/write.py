@@ -21,6 +21,7 @@ from pipelines.core.text import is_one_of, printable, quote_text
 from pipelines.files.store import FileStore
 from pipelines.finance.closing.journal import JournalBasis, write_journal
 from pipelines.finance.closing.ledger import ledger_lines
+from pipelines.finance.closing.open_items import find_open_items
 from pipelines.finance.closing.verify import PREPARE, ROLLFORWARD, read_sums
 from pipelines.finance.closing.working_paper import MOST_ROWS, write_working_paper
 from pipelines.finance.mapping import parse_mapping
@@ -28,6 +29,7 @@ from pipelines.finance.reconcile.close_copy import (
     FORMAT,
     MANIFEST,
     MAPPING,
+    OPEN_ITEMS,
     PAGE,
     PREVIOUS,
     digest_of,
@@ -266,6 +268,7 @@ def _write_files(db: duckdb.DuckDBPyConnection, close: Close, folder: Path, basi
     previous = _write_previous(db, folder, basis, bound)
     if basis.journal is not None:
         write_journal(db, folder, (close.month, close.number), basis.journal)
+    _write_table(db, find_open_items(db, close.month), folder / OPEN_ITEMS, bound)
     sums = _write_balances(db, folder)
     ((as_of,),) = db.execute(AS_OF).fetchall()
     scans = SCANS.format(is_chosen=is_one_of("lists.connection", close.connections))

@@ -14,7 +14,7 @@ from pipelines.metadata.tables import Close
 
 # Of a manifest; one that does not say a number has format 1. Copies of format 3 can be verified
 # without partner-sync; earlier ones have no balances and no sums. Those of format 4 may have a
-# journal.
+# journal, and open items.
 FORMAT: Final = 4
 WITH_BALANCES: Final = 3
 MANIFEST: Final = "manifest.json"
@@ -22,6 +22,7 @@ MAPPING: Final = "mapping.toml"
 PREVIOUS: Final = "previous.json"
 PAGE: Final = "report.html"
 ENTRIES: Final = "entries.parquet"
+OPEN_ITEMS: Final = "open_items.parquet"
 JOURNAL: Final = "journal.csv"
 STATED: Final = (
     "number", "preparer", "reviewer", "note", "version", "approval", "accept_open",
