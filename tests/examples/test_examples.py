@@ -16,7 +16,7 @@ from tests.reports.conftest import text_of
 
 DIGEST = re.compile(r"[0-9a-f]{64}")
 LARGEST = 1_000_000  # bytes, together
-UNSTABLE = ("sha256 ", "preparer uid", "preparer login")  # lines of a sign-off
+UNSTABLE = ("SHA-256 of ", "preparer: number of the user")  # lines of a sign-off
 # Of this machine, or of a home.
 PLACES = re.compile(r"/(tmp|home|work|root|Users)/")
 

@@ -1,7 +1,7 @@
 """The working paper of a closed month: totals are formulas over rows, and what is signed."""
 
 import json
-from collections import Counter
+from collections import defaultdict
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -123,21 +123,22 @@ def require_accrual(folder: Path, found: Totals) -> None:
 
     What is accrued is in the journal. Its totals are taken out of those that are found.
     """
-    totals = {key: found.pop(key) for key in [*found] if key[0] == "accrual" and key[2] != "closing"}
-    rows = [{"heading": heading, "value": value} for (_, _, heading), value in totals.items()]
-    assert all(number_of(row["value"]) == 0 for row in rows if row["heading"] == "not explained")
-    closing = {}
+    for key in [*found]:
+        sheet, _currency, heading = key
+        if sheet == "accrual" and heading != "closing balance":
+            value = found.pop(key)
+            assert heading != "not explained" or number_of(value) == 0
     file = folder / "rollforward.parquet"
-    for *key, amount in duckdb.sql(f"SELECT currency, partner, closing FROM '{file}'").fetchall():
-        closing[tuple(key)] = amount
-    sums = Counter[str | None]()
+    rows = duckdb.sql(f"SELECT currency, partner, closing FROM '{file}'").fetchall()
+    closing = {(currency, partner): amount for currency, partner, amount in rows}
+    sums = defaultdict[str | None, Decimal](Decimal)
     for figures in figures_of(next(folder.glob("*.xlsx")), "accrual"):
         numbers = {name: number_of(value) for name, value in [*figures.items()][3:]}
-        key = figures["currency"], figures["partner"]
-        assert numbers.pop("closing") == closing.get(key, 0)
+        expected = closing.get((figures["currency"], figures["partner"]), 0)
+        assert numbers.pop("closing balance") == expected
         assert numbers.pop("not explained") == 0
-        assert sum(numbers.values()) == closing.get(key, 0)
-        sums[key[0]] += numbers.get("accrued", 0)
+        assert sum(numbers.values()) == expected
+        sums[figures["currency"]] += numbers.get("accrued", Decimal(0))
     journal = folder / "journal.csv"
     accrued = dict(duckdb.sql(ACCRUED.format(journal)).fetchall()) if journal.exists() else {}
     assert {currency: sum_ for currency, sum_ in sums.items() if sum_} == accrued

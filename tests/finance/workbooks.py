@@ -29,15 +29,16 @@ SIGNED = {
     ("breaks", "difference"): ("breaks", "difference"),
     ("breaks", "open difference"): ("breaks", "open_difference"),
     ("corrections", "unbilled"): ("rollforward", "corrections"),
-    ("opening", "opening"): ("opening", "opening"),
-    ("opening", "unposted"): ("opening", "unposted"),
+    ("opening", "opening balance"): ("opening", "opening"),
+    ("opening", "not posted"): ("opening", "unposted"),
     ("open items", "amount"): ("open_items", "amount"),
-    ("accrual", "closing"): ("rollforward", "closing"),
+    ("accrual", "closing balance"): ("rollforward", "closing"),
+    ("roll-forward", "opening balance"): ("rollforward", "opening"),
+    ("roll-forward", "not posted"): ("rollforward", "unposted"),
+    ("roll-forward", "closing balance"): ("rollforward", "closing"),
     **{
         ("roll-forward", name): ("rollforward", name)
-        for name in (
-            *("opening", "unposted", "corrections", "used", "billed", "credited", "closing"),
-        )
+        for name in ("corrections", "used", "billed", "credited")
     },
 }
 SUM = re.compile(r"([+-]?)SUM\('([^']+)'!([A-Z0-9:]+)\)")

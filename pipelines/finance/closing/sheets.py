@@ -28,6 +28,9 @@ from pipelines.finance.reports.text import format_amount
 
 MANY: Final = 10_000  # rows in memory
 NO_CURRENCY: Final = "no currency"
+MINOR_UNITS: Final = (
+    "Minor units: whole cents, or the smallest unit of the currency. Totals add them."
+)
 PARTNER: Final = ("connection", "partner")
 # Of each block of rows: sums, sums without signs, and the most digits behind the point.
 BLOCKS: Final = """
@@ -95,7 +98,7 @@ class Table:
     amounts: tuple[str, ...]
     then: tuple[str, ...] = ()
     group: tuple[str, ...] = ("currency",)
-    note: str = ""
+    notes: Sequence[str] = ()
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -168,8 +171,7 @@ class Paper:
         sheet = self.add_sheet(table.name)
         names = self._db.sql(_rows(table)).columns
         headings = [*names, *(f"{amount}, minor units" for amount in table.amounts)]
-        lines = [table.title, table.note] if table.note else [table.title]
-        head = sheet.begin(lines, headings)
+        head = sheet.begin([table.title, *table.notes, MINOR_UNITS], headings)
         layout = self._lay_out(table, head + 1)
         for place, amount in enumerate(table.amounts):
             layout.columns[amount] = xl_col_to_name(len(names) + place)

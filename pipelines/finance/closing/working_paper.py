@@ -3,9 +3,8 @@
 Here: which sheets it has. Not here: how totals become formulas (sheets).
 """
 
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import duckdb
 from xlsxwriter import Workbook
@@ -13,6 +12,7 @@ from xlsxwriter import Workbook
 from pipelines.finance.closing.cells import Sheet
 from pipelines.finance.closing.open_items import ACCRUED, NO_MONTH
 from pipelines.finance.closing.sheets import PARTNER, Key, Paper, Table, Term
+from pipelines.finance.closing.sign_off import write_sign_off
 from pipelines.finance.reconcile.close_copy import ENTRIES
 from pipelines.warehouse.duckdb_file import Row, fetch_rows
 
@@ -21,16 +21,17 @@ SINGLE: Final = {
     "used": """
 SELECT
     used.currency, used.connection, used.partner, used.id, used.day, used.plan, used.metric,
-    used.quantity, used.price, used.amount AS used, used._scan_id, used._page, used._row
+    used.quantity, used.price, used.amount AS used, used._scan_id AS "source: scan",
+    used._page AS "source: page", used._row AS "source: row"
 FROM copied.used AS used""",
     "billed": """
 SELECT
     billed.currency, billed.connection, billed.partner, billed.bill, billed.number, billed.id,
-    billed.reference AS usage, billed.apart AS set_apart, billed.quantity, billed.price,
-    if(billed.apart IS NULL, billed.amount, NULL) AS billed,
+    billed.reference AS usage, coalesce(billed.apart, 'bill') AS kind, billed.quantity,
+    billed.price, if(billed.apart IS NULL, billed.amount, NULL) AS billed,
     if(billed.apart = 'credit note', billed.amount, NULL) AS credited,
     if(billed.apart <> 'credit note', billed.amount, NULL) AS not_counted,
-    billed._scan_id, billed._page, billed._row
+    billed._scan_id AS "source: scan", billed._page AS "source: page", billed._row AS "source: row"
 FROM copied.billed AS billed""",
     "matching": """
 SELECT
@@ -66,7 +67,9 @@ SELECT
     if(posted.side = 'usage', posted.difference, -posted.difference) AS unbilled, posted.seen_at
 FROM copied.corrections AS posted""",
     "opening": """
-SELECT rows.currency, rows.connection, rows.partner, rows.opening, rows.unposted
+SELECT
+    rows.currency, rows.connection, rows.partner, rows.opening AS opening_balance,
+    rows.unposted AS not_posted
 FROM copied.opening AS rows""",
     "journal": """
 SELECT
@@ -122,7 +125,7 @@ AMOUNTS: Final = {
     "matching": ("used", "billed", "credited", "difference"),
     "breaks": ("difference", "open_difference"),
     "corrections": ("unbilled",),
-    "opening": ("opening", "unposted"),
+    "opening": ("opening_balance", "not_posted"),
     "journal": ("debit", "credit", "accrued"),
     "open items": ("amount",),
 }
@@ -153,18 +156,18 @@ SUMMARY: Final = {
     "difference": (BILLED, CREDITED, USED._replace(sign=-1)),
     "not_counted": (Term("billed", "not_counted"),),
 }
-OPENING: Final = Term("opening", "opening")
-UNPOSTED: Final = Term("opening", "unposted")
+OPENING: Final = Term("opening", "opening_balance")
+NOT_POSTED: Final = Term("opening", "not_posted")
 CORRECTIONS: Final = Term("corrections", "unbilled")
 ROLLFORWARD: Final = {
-    "opening": (OPENING,),
-    "unposted": (UNPOSTED,),
+    "opening_balance": (OPENING,),
+    "not_posted": (NOT_POSTED,),
     "corrections": (CORRECTIONS,),
     "used": (USED,),
     "billed": (BILLED,),
     "credited": (CREDITED,),
-    "closing": (
-        *(OPENING, UNPOSTED, CORRECTIONS, USED),
+    "closing_balance": (
+        *(OPENING, NOT_POSTED, CORRECTIONS, USED),
         *(BILLED._replace(sign=-1), CREDITED._replace(sign=-1)),
     ),
 }
@@ -203,17 +206,27 @@ ORDER BY ALL NULLS LAST
 """
 ACCRUAL_TITLE: Final = """\
 What of the unbilled usage at the end of {} the journal accrues, and why not the rest
-closing = accrued + all columns behind it. So what is not explained is 0. The rows are on sheet \
-open items; those without a month are in no balance."""
+closing balance = accrued + all columns behind it, so that what is not explained is 0.
+Sheet open items has the rows. Items without a month are in no balance."""
 NO_JOURNAL: Final = """
 No accounts are set, so there is no journal: this is what it would accrue."""
+ROLLFORWARD_TITLE: Final = """\
+Unbilled usage in {}
+closing balance = opening balance + not posted + corrections + used - billed - credited
+Opening balance: the closing balance of the previous close. Not posted: what changed in earlier \
+months without a correction."""
 EXPLANATION: Final = """\
-Totals are formulas: they add whole minor units (the last columns of a sheet), and divide once.
+Totals are formulas: they add whole minor units (cents, or the smallest unit of the currency; the \
+last columns of a sheet), and divide once.
 A total that Excel would round is text, and says so.
 Partners are identifiers: a signed copy never changes, so nobody could erase a name from it.
 The report has the names, and so has reconciliation.partners of the books."""
 LEFT_OUT: Final = (
     "More than {:,} rows: this sheet has totals of partners. The copy has a table with every row."
+)
+IDENTIFIERS: Final = "Partners are identifiers: a signed copy has no names. The report has them."
+SOURCE: Final = (
+    "Source: where the record is in what the service sent; `partner-sync trace record` shows it."
 )
 ONLY_DIFFERING: Final = "More than {:,} pairs: this sheet has those that differ."
 
@@ -239,13 +252,13 @@ def write_working_paper(db: duckdb.DuckDBPyConnection, file: Path, signed: Row) 
         rollforward = paper.add_sheet("roll-forward")
         title = f"Usage and billing of {signed['month']}"
         _write_figures(paper, summary, (title, SUMMARY), fetch_rows(db, PARTNERS))
-        title = f"Unbilled usage in {signed['month']}"
+        title = ROLLFORWARD_TITLE.format(signed["month"])
         _write_figures(paper, rollforward, (title, ROLLFORWARD), fetch_rows(db, BALANCES))
         title = ACCRUAL_TITLE.format(signed["month"]) + ("" if has_journal else NO_JOURNAL)
         figures = _accrual(db, has_journal=has_journal)
         rows = fetch_rows(db, ITEMS, {"no_month": NO_MONTH})
         _write_figures(paper, paper.add_sheet("accrual"), (title, figures), rows)
-        _write_sign_off(paper.add_sheet("sign-off"), signed)
+        write_sign_off(paper.add_sheet("sign-off"), signed, db)
 
 
 def _queries(*, has_journal: bool) -> dict[str, str]:
@@ -265,26 +278,28 @@ def _accrual(db: duckdb.DuckDBPyConnection, *, has_journal: bool) -> dict[str, t
     bound = {"accrued": ACCRUED, "no_month": NO_MONTH}
     for (reason,) in db.execute(REASONS, bound).fetchall():
         figures[reason] = (TO_ACCRUE._replace(group=(reason,)),)
-    closing = ROLLFORWARD["closing"]
+    closing = ROLLFORWARD["closing_balance"]
     parts = [term._replace(sign=-1) for (term,) in figures.values()]
-    return {"closing": closing, **figures, "not explained": (*closing, *parts)}
+    return {"closing_balance": closing, **figures, "not explained": (*closing, *parts)}
 
 
 def _write_table(db: duckdb.DuckDBPyConnection, paper: Paper, name: str, query: str) -> None:
     """Write a sheet of single rows; of too many, of what differs or of totals of partners."""
     then = THEN[name]
     group = GROUPS.get(name, ("currency",))
-    note = ""
+    notes = [IDENTIFIERS]
+    if "source: scan" in query:
+        notes.append(SOURCE)
     if _count(db, query) > MOST_ROWS and name == "matching":
         query = DIFFERING.format(query=query)
-        note = ONLY_DIFFERING.format(MOST_ROWS)
+        notes.insert(0, ONLY_DIFFERING.format(MOST_ROWS))
     if _count(db, query) > MOST_ROWS:
         key = ", ".join(f"rows.{column}" for column in (*group, *PARTNER))
         sums = ", ".join(f"sum(rows.{amount}) AS {amount}" for amount in AMOUNTS[name])
         query = TOTALS.format(key=key, query=query, sums=sums)
         then = ()
-        note = LEFT_OUT.format(MOST_ROWS)
-    paper.write_table(Table(name, TITLES[name], query, AMOUNTS[name], then, group, note))
+        notes = [LEFT_OUT.format(MOST_ROWS), IDENTIFIERS]
+    paper.write_table(Table(name, TITLES[name], query, AMOUNTS[name], then, group, notes))
 
 
 def _count(db: duckdb.DuckDBPyConnection, query: str) -> int:
@@ -322,21 +337,3 @@ def _write_formulas(
     row, first = cell
     for place, terms in enumerate(figures.values(), first):
         paper.write_figure(sheet, (row, place), terms, key)
-
-
-def _write_sign_off(sheet: Sheet, signed: Row) -> None:
-    head = sheet.begin([f"Sign-off of {signed['month']}"], ["what", "value"])
-    for row, (name, value) in enumerate(_lines(signed), head + 1):
-        sheet.put(row, 0, name)
-        sheet.put(row, 1, value)
-    sheet.finish(1, 2)
-
-
-def _lines(signed: Row) -> Iterable[tuple[str, Any]]:
-    """Yield what is signed, a line for each; of what has parts, a line for each part."""
-    for name, value in signed.items():
-        if isinstance(value, dict):
-            for part, of_part in value.items():
-                yield f"{name.replace('_', ' ')} {part}", of_part
-        else:
-            yield name.replace("_", " "), value

@@ -1,0 +1,90 @@
+"""The last sheet of a working paper: who signed what, a line for each."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import duckdb
+
+from pipelines.core.text import counted
+from pipelines.finance.closing.cells import Sheet
+from pipelines.warehouse.duckdb_file import Row
+
+# What a reader sees; the manifest has the names. Of what has parts, a label begins each line.
+LABELS: Final = {
+    "number": "copy",
+    "preparer": "prepared by",
+    "reviewer": "approved by",
+    "version": "version of the data",
+    "accept_open": "open breaks",
+    "chosen_connections": "closed for",
+    "closed_at": "written at (UTC)",
+    "preparer_uid": "preparer: number of the user",
+    "preparer_login": "preparer: number of the user who logged in",
+    "preparer_role": "preparer: user of the database server",
+    "as_of": "data as of",
+    "connections": "connections that are compared",
+    "scans": "last scan of",
+    "previous": "previous copy:",
+    "own_books": "own books:",
+    "sha256": "SHA-256 of",
+}
+APPROVALS: Final = {
+    "two": "by another user of the machine or of the database server",
+    "one": "by one person",
+    "declared": "by names that somebody typed",
+}
+EMPTY: Final = {
+    "reviewer": "not when this copy was written: `partner-sync close list` shows who approved it",
+    "chosen_connections": "all connections",
+    "note": "none",
+    "previous": "none: this is the first copy with balances",
+}
+HIGH: Final = """
+SELECT count(*)
+FROM copied.breaks AS breaks
+WHERE breaks.state <> 'resolved' AND breaks.severity = 'high'
+"""
+
+
+def write_sign_off(sheet: Sheet, signed: Row, db: duckdb.DuckDBPyConnection) -> None:
+    """Write what is signed, of a copy whose tables are views in schema `copied`.
+
+    What is empty, and needs no word, has no line. Raises StorageFailed, duckdb.Error.
+    """
+    head = sheet.begin([f"Sign-off of {signed['month']}"], ["what", "value"])
+    said = {
+        **signed,
+        "approval": APPROVALS[signed["approval"]],
+        "accept_open": _open_breaks(signed, db),
+        "connections": ", ".join(signed["connections"]),
+    }
+    for row, (name, value) in enumerate(_lines(said), head + 1):
+        sheet.put(row, 0, name)
+        sheet.put(row, 1, value)
+    sheet.finish(1, 2)
+
+
+def _open_breaks(signed: Row, db: duckdb.DuckDBPyConnection) -> str:
+    """Return why the month is closed with the open breaks that it has."""
+    ((high,),) = db.execute(HIGH).fetchall()
+    if signed["accept_open"]:
+        return f"{high} above materiality; {signed['preparer']} says why: {signed['accept_open']}"
+    if not high:
+        return "no reason needed: none is above materiality"
+    found = f"{counted(high, 'open break')} above materiality"
+    if signed["approval"] == "declared":
+        return f"{found}; a close with typed names asks for no reason"
+    return f"{found}, each with a person and a reason: see sheet breaks"
+
+
+def _lines(signed: Row) -> Iterator[tuple[str, Any]]:
+    """Yield a label and a value for each line; of what has parts, a line for each part."""
+    for name, value in signed.items():
+        label = LABELS.get(name, name.replace("_", " "))
+        if isinstance(value, dict):
+            for part, of_part in value.items():
+                yield f"{label} {part.replace('_', ' ') if name == 'previous' else part}", of_part
+        elif value not in (None, ""):
+            yield label, value
+        elif name in EMPTY:
+            yield label, EMPTY[name]
