@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Final
 
@@ -12,7 +13,8 @@ import duckdb
 from pipelines.core.errors import PartnerSyncError, StorageFailed
 from pipelines.core.files import private_folder, share, storing
 from pipelines.core.text import printable
-from pipelines.finance.closing.accrual import read_accrual
+from pipelines.finance.closing.accrual import read_accrual, read_written_accrual
+from pipelines.finance.inputs import copy_folder
 from pipelines.finance.mapping import parse_mapping
 from pipelines.finance.reconciled import MAPPING, open_books, read_age, require_books
 from pipelines.finance.reports.accrual import Accrual
@@ -24,10 +26,17 @@ from pipelines.finance.statement_pages import StatementPages, read_index
 from pipelines.versions.stores import Stores
 from pipelines.versions.version_scans import previous_versions
 from pipelines.warehouse.books import Books, BooksFolder
-from pipelines.warehouse.duckdb_file import DAMAGED
+from pipelines.warehouse.duckdb_file import DAMAGED, Row
 from pipelines.warehouse.memory_limit import is_memory_refused
 from pipelines.warehouse.version_files import Version
 
+# A month that is closed for some connections is open as a whole.
+STANDING_COPY: Final = """
+SELECT closes.number
+FROM reconciliation.closes AS closes
+WHERE closes.month = $month AND closes.connections IS NULL
+    AND closes.state IN ('closed', 'outdated')
+"""
 NAME: Final = re.compile(r"v(\d{8,})\.html")
 
 
@@ -55,7 +64,7 @@ def read_figures_of_books(
             prepare(db)
             previous = _read_previous(session, folder, version, prepare)
             figures = read_figures(db, version.number, previous=previous)
-            figures = replace(figures, accrual=_read_accrual(db, figures))
+            figures = replace(figures, accrual=_read_accrual(session, db, figures))
             if with_details:
                 find = StatementPages(session).find
                 details = read_details(db, figures, find, read_index(session))
@@ -71,16 +80,29 @@ def read_figures_of_books(
     return replace(figures, closed=_read_closed(folder, figures, prepare))
 
 
-def _read_accrual(db: duckdb.DuckDBPyConnection, figures: Figures) -> Accrual | None:
+def _read_accrual(
+    session: Stores, db: duckdb.DuckDBPyConnection, figures: Figures
+) -> Accrual | None:
     """Return what the newest month that is over accrues; None where nothing is compared."""
     if figures.problem:
         return None
     with suppress(duckdb.CatalogException):  # a table of it could not be evaluated
         (month,) = [row["month"] for row in figures.tables["places"] if row["place"] == 1]
-        rows = read_accrual(db, month)
         ((mapping,),) = db.execute(MAPPING).fetchall()
         accounts = parse_mapping(mapping).accounts
-        return Accrual(accounts.side if accounts else None, month, rows)
+        copies = db.execute(STANDING_COPY, {"month": month}).fetchall()
+        copy = copies[0][0] if copies else None
+        written = _read_written(session, month, copy) if copy else None
+        rows = read_accrual(db, month) if written is None else written
+        side = accounts.side if accounts else None
+        return Accrual(side, month, rows, copy, is_written=written is not None)
+    return None
+
+
+def _read_written(session: Stores, month: date, copy: int) -> list[Row] | None:
+    """Return what the journal of a copy accrues; None without one, or if it cannot be read."""
+    with suppress(PartnerSyncError, OSError, duckdb.Error):
+        return read_written_accrual(copy_folder(session, month, copy))
     return None
 
 

@@ -21,11 +21,13 @@ from pipelines.finance.closing.journal import JournalBasis, describe_journal, wr
 from pipelines.finance.currencies import minor_unit
 from pipelines.finance.mapping import Accounts, mapping_of, parse_mapping
 from pipelines.finance.report import judge, read_figures_of_books
+from pipelines.finance.reports.render import render_page
 from pipelines.warehouse.duckdb_file import Row
 from tests.effort import EFFORT
 from tests.finance.any_closes import closed_in_turn
 from tests.reconcile.books import FIRST, MAPPING, bill, line, partners, publish, used
 from tests.reconcile.months import ACCOUNTS, SEPTEMBER, SERVICE, TERMS, close, signing
+from tests.reports.conftest import text_of
 from tests.versions.homes import Stores, home_of
 
 Line = dict[str, str]
@@ -130,6 +132,8 @@ def test_the_report_says_who_pays_and_what_the_journal_would_accrue(books: Store
         "unclear": {"EUR": "-1.00"},
         "accrual": {
             "month": date(2026, 10, 1),
+            "copy": None,
+            "is_written": False,
             "accrued": accrued,
             "left_out": [
                 {"reason": "overbilled", "amounts": {"EUR": "-0.01"}},
@@ -144,6 +148,25 @@ def test_the_report_says_who_pays_and_what_the_journal_would_accrue(books: Store
     without = ledger_of(books)
     assert (without["side"], without["claim"], without["to_pay"]) == (None, {}, {})
     assert without["accrual"]["accrued"] == accrued
+
+
+@pytest.mark.long
+def test_the_report_has_the_accrual_of_a_closed_month_as_its_journal(books: Stores) -> None:
+    october = [*USAGE, used("o", "1.00", day="2026-10-05", partner="nobody")]
+    names = partners([FIRST, "other"])
+    publish(books, mapping=TERMS + ACCOUNTS + OWN, partners=names, usage=october, billing=BILLS)
+    open_ = judge(read_figures_of_books(books)).ledger
+    assert open_
+    close(books)
+    close(books, date(2026, 10, 1))
+    publish(books, mapping=TERMS, usage=[USAGE[0]])  # which changes nothing in the journal
+    closed = judge(read_figures_of_books(books)).ledger
+    assert closed
+    assert (closed.copy, closed.is_written, closed.month) == (1, True, open_.month)
+    assert closed.accrued == open_.accrued
+    assert closed.left_out == open_.left_out
+    page = text_of(render_page(read_figures_of_books(books)))
+    assert "Oct 2026 is closed. Its journal, in copy 001, accrues EUR" in page
 
 
 def entries_of(stores: Stores) -> Path:

@@ -1,15 +1,18 @@
-"""What the journal of a month would accrue if the month were closed today.
+"""What the journal of a month accrues: as its copy says, or if the month were closed today.
 
-It reads what the journal reads (unbilled), and rounds as its entries do. So it needs no accounts.
+The latter reads what the journal reads (unbilled), and rounds as its entries do. So it needs no
+accounts.
 """
 
 from datetime import date
+from pathlib import Path
 from typing import Final
 
 import duckdb
 
 from pipelines.finance.closing.unbilled import find_unbilled
-from pipelines.warehouse.duckdb_file import Row, fetch_rows
+from pipelines.finance.reconcile.close_copy import ENTRIES, OPEN_ITEMS
+from pipelines.warehouse.duckdb_file import SETTINGS, Row, fetch_rows
 
 # Corrections that are posted later are no breaks, so they are not counted.
 TO_ACCRUE: Final = """
@@ -38,3 +41,43 @@ def read_accrual(db: duckdb.DuckDBPyConnection, month: date) -> list[Row]:
     """
     find_unbilled(db, month)
     return fetch_rows(db, TO_ACCRUE)
+
+
+# The line of the account has the sum of an entry, that of the rounding has no amount.
+WRITTEN: Final = """
+SELECT
+    NULL AS reason, lines.currency,
+    count(*) FILTER (lines.source <> lines.close AND NOT starts_with(lines.source, 'usage '))
+        AS number,
+    sum(if(lines.amount < 0, 1, -1) * coalesce(lines.debit, lines.credit)::DECIMAL(38, 4))
+        FILTER (lines.source = lines.close) AS posted,
+    posted AS amount
+FROM read_parquet($file) AS lines
+WHERE lines.kind = 'accrual' AND lines.left_out IS NULL AND lines.amount IS NOT NULL
+GROUP BY lines.currency
+HAVING posted IS NOT NULL
+ORDER BY lines.currency
+"""
+LEFT_OUT: Final = """
+SELECT
+    items.reason, items.currency, count(*) AS number, NULL AS posted, sum(items.amount) AS amount
+FROM read_parquet($file) AS items
+WHERE items.kind = 'open break' AND items.reason <> 'accrued'
+GROUP BY items.reason, items.currency
+ORDER BY items.reason, items.currency
+"""
+
+
+def read_written_accrual(folder: Path) -> list[Row] | None:
+    """Return what the journal in a copy accrues, and what it leaves out; None without a journal.
+
+    Earlier releases wrote no open items: then nobody knows here what is left out. Raises
+    duckdb.Error.
+    """
+    if not (folder / ENTRIES).exists():
+        return None
+    with duckdb.connect(config=SETTINGS) as db:
+        rows = fetch_rows(db, WRITTEN, {"file": str(folder / ENTRIES)})
+        if (folder / OPEN_ITEMS).exists():
+            rows += fetch_rows(db, LEFT_OUT, {"file": str(folder / OPEN_ITEMS)})
+        return rows

@@ -18,6 +18,7 @@ import duckdb
 import pyarrow as pa
 
 from pipelines.core.text import counted, quote_text
+from pipelines.finance.closing.accrual import WRITTEN
 from pipelines.finance.closing.unbilled import find_unbilled
 from pipelines.finance.currencies import minor_unit_of
 from pipelines.finance.mapping import Accounts, OtherAccounts
@@ -131,20 +132,6 @@ CSV: Final = (
     f"columns = {{{TYPES}}}, header = true, auto_detect = false, nullstr = '', "
     "allow_quoted_nulls = false"
 )
-ACCRUED: Final = """
-SELECT
-    entries.currency,
-    sum(if(entries.amount < 0, entries.posted, -entries.posted)) AS amount
-FROM (
-    SELECT entries.*, coalesce(entries.debit, entries.credit)::DECIMAL(38, 4) AS posted
-    FROM read_parquet($file) AS entries
-) AS entries
--- The line of the account has the sum of the entry, that of the rounding has no amount.
-WHERE entries.kind = 'accrual' AND entries.source = entries.close
-    AND entries.amount IS NOT NULL AND entries.posted IS NOT NULL
-GROUP BY entries.currency
-ORDER BY entries.currency
-"""
 NUMBERS: Final = """
 SELECT
     count(coalesce(entries.debit, entries.credit)) AS lines,
@@ -206,7 +193,7 @@ def describe_journal(folder: Path) -> str:
         return NO_ACCOUNTS
     with duckdb.connect(config=SETTINGS) as db:
         entries = {"file": str(folder / ENTRIES)}
-        accrued = [_amount_of(row) for row in fetch_rows(db, ACCRUED, entries)]
+        accrued = [_amount_of(row) for row in fetch_rows(db, WRITTEN, entries)]
         (numbers,) = fetch_rows(db, NUMBERS, entries)
     text = f"{JOURNAL} has {counted(numbers['lines'], 'line')}."
     if accrued:
@@ -217,7 +204,7 @@ def describe_journal(folder: Path) -> str:
 
 
 def _amount_of(row: Row) -> str:
-    return f"{row['currency']} {format_amount(row['amount'], row['currency'])}"
+    return f"{row['currency']} {format_amount(row['posted'], row['currency'])}"
 
 
 def _rows_of(accounts: Accounts) -> pa.Table:

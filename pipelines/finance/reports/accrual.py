@@ -14,9 +14,13 @@ Side = Literal["payable", "receivable"]
 class Accrual:
     """What the journal of the newest month that is over accrues: `rows` by currency and reason.
 
-    `side` is None where `mapping.toml` has no accounts.
+    `side` is None where `mapping.toml` has no accounts. `copy` is the number of the copy of a
+    month that is closed (None: it is not). `is_written`: the rows are those of its journal.
+    Otherwise they are what a journal would have today.
     """
 
     side: Side | None
     month: date
     rows: Sequence[Row]
+    copy: int | None
+    is_written: bool

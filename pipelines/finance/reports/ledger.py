@@ -20,11 +20,14 @@ class Ledger:
 
     `claim` and `to_pay` are open breaks: what you may claim, and what you may have to pay; both are
     empty without a `side`. `unclear` is the sum of open breaks from which neither follows.
-    `accrued` is rounded as the journal rounds it, `left_out` has exact sums by reason.
+    `accrued` is rounded as the journal rounds it, `left_out` has exact sums by reason. Both are of
+    the journal in copy number `copy` if `is_written`, else of one that would be written today.
     """
 
     side: Side | None
     month: date
+    copy: int | None
+    is_written: bool
     claim: Sums
     to_pay: Sums
     unclear: Sums
@@ -43,6 +46,8 @@ class Ledger:
             "unclear": _as_json(self.unclear),
             "accrual": {
                 "month": self.month,
+                "copy": self.copy,
+                "is_written": self.is_written,
                 "accrued": _as_json(self.accrued),
                 "left_out": left_out,
             },
@@ -71,11 +76,13 @@ def read_as_ledger(
     accrued = [{**row, "difference": row["posted"]} for row in accrual.rows if not row["reason"]]
     others = [{**row, "difference": row["amount"]} for row in accrual.rows if row["reason"]]
     left_out = sums_by_reason(others, order)
-    if not_yet := _opposite(add_up(not_due, order, "number")):
+    if not accrual.is_written and (not_yet := _opposite(add_up(not_due, order, "number"))):
         left_out["not due yet"] = not_yet
     return Ledger(
         side=accrual.side,
         month=accrual.month,
+        copy=accrual.copy,
+        is_written=accrual.is_written,
         claim=claim,
         to_pay=to_pay,
         unclear=kinds.get("unclear", {}),
