@@ -22,7 +22,8 @@ from pipelines.core.person import login_id
 from pipelines.core.text import counted, is_one_of
 from pipelines.finance.approvals import take_over
 from pipelines.finance.close_refusals import TIME, find_refusals
-from pipelines.finance.closing.journal import JournalBasis, describe_journal
+from pipelines.finance.closing.entries import JournalBasis
+from pipelines.finance.closing.journal import describe_journal
 from pipelines.finance.closing.write import Basis, OwnRows, write_copy
 from pipelines.finance.database_approvals import home_role
 from pipelines.finance.inputs import (

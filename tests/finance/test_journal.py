@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from pipelines.core.errors import ConfigurationError
 from pipelines.finance.close import close_month, reopen_month
 from pipelines.finance.closing.accrual import read_accrual
-from pipelines.finance.closing.journal import JournalBasis, describe_journal, write_journal
+from pipelines.finance.closing.entries import JournalBasis
+from pipelines.finance.closing.journal import describe_journal, write_journal
 from pipelines.finance.currencies import minor_unit
 from pipelines.finance.mapping import Accounts, mapping_of, parse_mapping
 from pipelines.finance.report import judge, read_figures_of_books

@@ -14,7 +14,7 @@ from openpyxl.utils import get_column_letter
 from xlsxwriter import Workbook
 
 from pipelines.finance.close import list_closes
-from pipelines.finance.closing import working_paper, write
+from pipelines.finance.closing import paper_rows, write
 from pipelines.finance.closing.cells import Sheet, Styles
 from pipelines.finance.closing.holding import copies_with, remarks_with
 from pipelines.finance.closing.sheets import Paper, Table
@@ -209,7 +209,7 @@ def test_any_months_have_totals_that_are_signed(tmp_path: Path) -> None:
 def test_a_large_month_has_totals_of_partners_and_pairs_that_differ(
     books: Stores, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (working_paper, write):
+    for module in (paper_rows, write):
         monkeypatch.setattr(module, "MOST_ROWS", 0)
     close(books)
     folder = books.home.closes / "2026-09" / "001"

@@ -6,7 +6,7 @@ An auditor compares the journal with them. They do not rest on the statements th
 from collections.abc import Iterator
 from datetime import timedelta
 
-from pipelines.finance.closing.journal import JournalBasis
+from pipelines.finance.closing.entries import JournalBasis
 from pipelines.finance.mapping import Accounts
 from pipelines.finance.reconcile.closed_rows import month_after
 from pipelines.metadata.tables import Close

@@ -1,7 +1,7 @@
 """Which open breaks and corrections the journal of a month accrues, and why it leaves out others.
 
 Here: the only list of reasons. Journal, working paper and report show them as they are here, so
-that their sums by reason are the same. Not here: accounts and sides (journal).
+that their sums by reason are the same. Not here: accounts and sides (entries).
 """
 
 from collections.abc import Sequence
