@@ -75,8 +75,8 @@ FROM copied.entries AS lines
 WHERE lines.debit IS NOT NULL OR lines.credit IS NOT NULL""",
     "open items": """
 SELECT
-    items.currency, items.reason, items.connection, items.partner, items.kind, items.month,
-    items.source, items.because, items.amount
+    items.currency, items.reason, items.connection, items.partner, items.kind,
+    strftime(items.month, '%Y-%m') AS month, items.source, items.because, items.amount
 FROM copied.open_items AS items""",
 }
 # Why the journal has no entry of a correction.

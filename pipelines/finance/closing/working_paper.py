@@ -77,7 +77,7 @@ WHERE items.reason <> $no_month
 ORDER BY ALL NULLS LAST
 """
 ACCRUAL_TITLE: Final = """\
-What of the unbilled usage at the end of {} the journal accrues, and why not the rest
+Unbilled usage at the end of {}: what the journal accrues, and why not the rest
 closing balance = accrued + all columns behind it, so that what is not explained is 0.
 Sheet open items has the rows. Items without a month are in no balance."""
 NO_JOURNAL: Final = """
