@@ -57,6 +57,8 @@ def check_sums(figures: Figures, of: Row) -> None:
         for table in tables
     }
     assert EXACT.add(of["open"], of["other"]) == of["difference"]
+    assert min(of["overbilled"], of["unbilled"]) >= 0
+    assert EXACT.subtract(of["overbilled"], of["unbilled"]) == of["open"]
     sums = {
         name: sum((row["difference"] or 0 for row in rows), Decimal(0))
         for name, rows in shown.items()

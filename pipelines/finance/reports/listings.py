@@ -19,8 +19,8 @@ AMOUNTS: Final = (
     Column("difference", "Difference", "change"),
 )
 OPEN_AMOUNTS: Final = (
-    Column("unbilled", "Unbilled usage", "change"),
-    Column("overbilled", "Overbilled", "change"),
+    Column("overbilled", "Overbilled", "amount"),
+    Column("unbilled", "Unbilled usage", "amount"),
     Column("other", "Other differences", "change"),
 )
 ALL_PARTNERS: Final = ("month", "currency", "connection")
@@ -47,7 +47,7 @@ ABOUT_PARTS: Final = (
 )
 DIFFERENCE: Final = "Difference = billed + credit notes \u2212 used."
 PARTS_OF_IT: Final = (
-    f"{DIFFERENCE} It is also unbilled usage + overbilled, which are the open breaks, + other "
+    f"{DIFFERENCE} It is also overbilled \u2212 unbilled usage, which are the open breaks, + other "
     "differences."
 )
 LISTINGS: Final = (
@@ -100,9 +100,9 @@ LISTINGS: Final = (
             Column("uncertain", "Uncertain because"),
         ),
         "partner-sync breaks",
-        "An open break is a difference that nobody has explained or resolved yet. Select its "
-        "number to see its records and what to do. Age counts from the end of the month, or from "
-        "the day when the bill was due.",
+        "An open break is a difference that nobody has explained or resolved yet: + is overbilled, "
+        "\u2212 is unbilled usage. Select its number to see its records and what to do. Age counts "
+        "from the end of the month, or from the day when the bill was due.",
     ),
     Listing(
         "records",

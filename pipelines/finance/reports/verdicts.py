@@ -47,8 +47,8 @@ NOT_DUE: Final = "not due yet"
 class CurrencyTotals:
     """The totals of a currency; `change` is that of the difference since the previous books.
 
-    `unbilled` are the open breaks below zero, `overbilled` those above; `other` is the rest of the
-    difference.
+    `unbilled` are the open breaks below zero, as a positive amount, `overbilled` those above zero.
+    The difference is `overbilled` - `unbilled` + `other`.
     """
 
     currency: str | None

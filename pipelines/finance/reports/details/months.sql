@@ -7,7 +7,7 @@ WITH unknown AS (
 ), found AS (
     SELECT
         breaks.connection, breaks.month, breaks.currency,
-        sum(breaks.difference) FILTER (breaks.outcome = 'open' AND breaks.difference < 0)
+        -sum(breaks.difference) FILTER (breaks.outcome = 'open' AND breaks.difference < 0)
             AS unbilled,
         sum(breaks.difference) FILTER (breaks.outcome = 'open' AND breaks.difference > 0)
             AS overbilled,
@@ -50,7 +50,8 @@ WITH unknown AS (
 SELECT
     sums.connection, sums.month, sums.currency, sums.used, sums.billed, sums.credited,
     sums.difference, coalesce(found.unbilled, 0) AS unbilled,
-    coalesce(found.overbilled, 0) AS overbilled, sums.difference - coalesce(found.unbilled, 0) - coalesce(found.overbilled, 0) AS other,
+    coalesce(found.overbilled, 0) AS overbilled,
+    sums.difference + coalesce(found.unbilled, 0) - coalesce(found.overbilled, 0) AS other,
     coalesce(found.open_breaks, 0) AS open_breaks,
     coalesce(found.uncertain_breaks, 0) AS uncertain_breaks, sums.is_doubtful, sums.usage_until,
     sums.has_balance AND unknown.is_unknown IS NULL AS is_balanced,

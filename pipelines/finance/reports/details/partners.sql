@@ -2,7 +2,7 @@
 WITH found AS (
     SELECT
         breaks.connection, breaks.partner, breaks.currency,
-        sum(breaks.difference) FILTER (breaks.difference < 0) AS unbilled,
+        -sum(breaks.difference) FILTER (breaks.difference < 0) AS unbilled,
         sum(breaks.difference) FILTER (breaks.difference > 0) AS overbilled,
         count(*) AS open_breaks, max(breaks.age_days) AS age
     FROM open_breaks AS breaks
@@ -21,12 +21,12 @@ SELECT
     exact(sums.billed) AS billed, exact(sums.credited) AS credited,
     exact(sums.difference) AS difference, exact(coalesce(found.unbilled, 0)) AS unbilled,
     exact(coalesce(found.overbilled, 0)) AS overbilled,
-    exact(sums.difference - coalesce(found.unbilled, 0) - coalesce(found.overbilled, 0)) AS other,
+    exact(sums.difference + coalesce(found.unbilled, 0) - coalesce(found.overbilled, 0)) AS other,
     coalesce(found.open_breaks, 0) AS open_breaks, found.age
 FROM sums
 LEFT JOIN found ON found.connection = sums.connection
     AND found.partner IS NOT DISTINCT FROM sums.partner_id
     AND found.currency IS NOT DISTINCT FROM sums.currency
 ORDER BY
-    greatest(-found.unbilled, found.overbilled) DESC NULLS LAST, abs(sums.difference) DESC,
+    greatest(found.unbilled, found.overbilled) DESC NULLS LAST, abs(sums.difference) DESC,
     sums.partner, sums.partner_id, sums.connection, sums.currency

@@ -1,7 +1,7 @@
 -- Those with the most open breaks come first, then those with the most bills: amounts of two
 -- currencies cannot be compared. `place` is their order in all parts of the report. `open` is
--- the sum of the open breaks, of which `unbilled` is below zero and `overbilled` above; `other` is
--- the rest of the difference.
+-- the sum of the open breaks. Those below zero are `unbilled`, as a positive amount, those above zero
+-- `overbilled`; `other` is the rest of the difference.
 -- needs: breaks
 SELECT
     summary.currency,
@@ -22,7 +22,7 @@ FROM reconciliation.summary AS summary
 LEFT JOIN (
     SELECT
         breaks.currency, sum(breaks.difference) AS difference,
-        sum(breaks.difference) FILTER (breaks.difference < 0) AS unbilled,
+        -sum(breaks.difference) FILTER (breaks.difference < 0) AS unbilled,
         sum(breaks.difference) FILTER (breaks.difference > 0) AS overbilled
     FROM breaks
     WHERE breaks.outcome = 'open' AND breaks.own_source IS NULL
