@@ -1,6 +1,7 @@
 """Figures of a version are those of plain sums over its records, to the last digit."""
 
 import re
+from collections import Counter
 from datetime import date
 from decimal import Context, Decimal
 from functools import reduce
@@ -81,6 +82,22 @@ def test_parts_add_up_to_the_totals(figures: Figures, many: Stores) -> None:
         open_breaks = sum(values(each, "currencies", "open_breaks"))
         assert sum(values(each, "severities", "breaks")) == open_breaks
         assert sum(values(each, "ageing", "breaks")) == open_breaks
+
+
+AGES = ((7, "0-7"), (30, "8-30"), (60, "31-60"), (90, "61-90"))  # to so many days
+
+
+def test_open_breaks_are_counted_by_their_age(many: Stores) -> None:
+    figures = figures_of(many, 1)
+    counted = Counter[tuple[str, str]]()
+    for row in figures.tables["open_breaks"]:
+        days = next((name for most, name in AGES if row["age_days"] <= most), ">90")
+        counted[row["currency"], days] += 1
+    shown = {row[:2]: row[2] for row in values(figures, "ageing", "currency", "days", "breaks")}
+    assert shown == counted
+    assert {days for _currency, days in shown} == {"31-60", "61-90", ">90"}
+    page = text_of(render_report(figures))
+    assert "0 to 7 days 8 to 30 days 31 to 60 days 61 to 90 days over 90 days All" in page
 
 
 def test_breaks_bills_set_apart_late_usage_gaps_and_proofs(
