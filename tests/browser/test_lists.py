@@ -151,6 +151,28 @@ def test_filters_select_rows_and_stay_in_the_address(page: Page) -> None:
     expect(page.get_by_role("status")).to_have_text("1 of 39 rows.")
 
 
+def test_a_list_has_a_filter_of_its_own(page: Page) -> None:
+    view(page, "Months")
+    page.get_by_role("combobox", name="Is it right?").select_option("No: open breaks")
+    expect(page.get_by_role("status")).to_contain_text(" of ")
+    assert {*column(table(page, "Months, EUR"), "Is it right?")} == {"No: open breaks"}
+    view(page, "Open breaks")
+    severity = page.get_by_role("combobox", name="Severity")
+    assert severity.locator("option").all_inner_texts()[:2] == ["all", "high"]
+    expect(page.get_by_role("status")).to_have_text("7 rows.")
+    severity.select_option("high")
+    expect(page.get_by_role("status")).to_contain_text(" of 7 rows.")
+    page.reload()
+    expect(severity).to_have_value("high")
+    page.go_back()
+    expect(page.get_by_role("status")).to_have_text("7 rows.")
+    page.evaluate("() => { location.hash = '/breaks?severity=none'; }")
+    expect(page.get_by_role("status")).to_have_text("0 of 7 rows.")
+    expect(severity).to_have_value("none")  # the page shows why there is no row
+    view(page, "Partners")
+    expect(page.get_by_label("Severity")).to_be_hidden()
+
+
 def test_it_finds_while_typing_without_accents_and_keeps_the_keyboard(page: Page) -> None:
     view(page, "Partners")
     find = page.get_by_role("combobox", name="Find")

@@ -137,6 +137,7 @@ class Maker:
             "billed": self.amount(),
             "not_counted": None,
             "open": self.amount() if self.chance.random() < 0.3 else None,
+            "payment": self.chance.choice(("paid", "not due", "overdue")),
         }
 
     def line(self, number: int) -> dict[str, Any]:

@@ -261,17 +261,33 @@ def test_what_is_unpaid_is_listed_however_old_it_is(tmp_path: Path) -> None:
     stores.configure()
     counted = 'counted_statuses = ["paid"]'
     mapping = MAPPING.replace(counted, f'{counted[:-1]}, "open"]\npaid_statuses = ["paid"]')
-    days = {"u": "2026-05-10", "v": "2026-06-10", "w": "2026-08-10", "x": "2026-09-10"}
+    mapping = mapping.replace('issued = "issued"', 'issued = "issued"\ndue = "due"')
+    days = {"u": "2026-05-10", "v": "2026-06-10", "w": "2026-08-10"}
+    days |= dict.fromkeys("xyz", "2026-09-10")
     bills = [
-        bill("old", line("u"), month="2026-05-01", status="open"),
-        bill("done", line("v"), month="2026-06-01"),
-        bill("august", line("w"), month="2026-08-01"),
-        bill("september", line("x")),
+        bill("old", line("u"), month="2026-05-01", status="open", due="2026-06-30"),
+        bill("done", line("v"), month="2026-06-01", due=None),
+        bill("august", line("w"), month="2026-08-01", due=None),
+        bill("september", line("x"), due="2026-10-31"),
+        bill("later", line("y"), status="open", due="2026-12-31"),
+        bill("never", line("z"), status="open", due=None),
+        bill("note", line(None, "1.00"), kind="credit", due=None),
+        bill("void", line(None, "1.00"), status="void", due=None),
     ]
     usage = [used(name, day=day) for name, day in days.items()]
     publish(stores, mapping=mapping, partners=partners([FIRST]), usage=usage, billing=bills)
     figures = read_figures_of_books(stores, with_details=True)
-    shown = lists_of(render_page(figures))["bills"]["rows"]
-    assert [(row["bill"], row["open"]) for row in shown] == [
-        ("september", None), ("august", None), ("old", "5"),
+    page = render_page(figures)
+    shown = lists_of(page)["bills"]
+    assert shown["filter"] == "payment"
+    assert [(row["bill"], row["open"], row["payment"]) for row in shown["rows"]] == [
+        ("later", "5", "not due"), ("never", "5", "no due date"), ("note", None, "used up"),
+        ("september", None, "paid"), ("void", None, "does not count"), ("august", None, "paid"),
+        ("old", "5", "overdue"),
     ]  # fmt: skip
+    for payment in ("overdue", "not due", "no due date"):
+        assert f'data-find="bills?payment={payment}"' in page
+    publish(stores, mapping=MAPPING)  # which does not say how to know what is paid
+    page = render_page(read_figures_of_books(stores, with_details=True))
+    assert {row["payment"] for row in lists_of(page)["bills"]["rows"]} == {None}
+    assert "bills?payment" not in page

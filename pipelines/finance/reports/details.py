@@ -26,14 +26,16 @@ CREATE OR REPLACE TEMP MACRO exact(amount) AS
 """
 CREATE_TO_PAY: Final = """
 CREATE OR REPLACE TEMP VIEW to_pay AS
-SELECT bills.connection, bills.bill, bills.currency, bills.due_on, bills.open_amount
-FROM reconciliation.receivables AS bills
+SELECT
+    bills.connection, bills.bill, bills.currency, bills.due_on, bills.open AS open_amount,
+    bills.days
+FROM finance.receivables AS bills
 """
 NOTHING_TO_PAY: Final = """
 CREATE OR REPLACE TEMP VIEW to_pay AS
 SELECT
     NULL::VARCHAR AS connection, NULL::VARCHAR AS bill, NULL::VARCHAR AS currency,
-    NULL::DATE AS due_on, NULL::DECIMAL(18, 2) AS open_amount
+    NULL::DATE AS due_on, NULL::DECIMAL(18, 2) AS open_amount, NULL::VARCHAR AS days
 LIMIT 0
 """
 MOST_STATEMENTS: Final = 5_000
@@ -56,10 +58,10 @@ def read_details(
     if figures.problem:
         return ()
     db.execute(CREATE_EXACT)
-    try:
-        db.execute(CREATE_TO_PAY)
-    except duckdb.CatalogException:
-        db.execute(NOTHING_TO_PAY)
+    rule = figures.rules.get("receivables")
+    knows_payments = rule is not None and rule["evaluated"]
+    db.execute("SET VARIABLE knows_payments = $1", [knows_payments])
+    db.execute(CREATE_TO_PAY if knows_payments else NOTHING_TO_PAY)
     with suppress(duckdb.CatalogException):
         db.execute(LISTED_BILLS + _query("listed_bills"))
     details = []

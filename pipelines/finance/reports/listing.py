@@ -27,7 +27,7 @@ class Listing:
 
     `table` has all its rows, where the file of `details/` selects only some of them. `parent` is
     the list whose rows open the rows of this one; then it has no place of its own. `has_sums`:
-    its amounts may be added. `share`: it takes at most this part of the room that is left, such as
+    its amounts may be added. `filter` is a column by whose values the list can be filtered. `share`: it takes at most this part of the room that is left, such as
     2 for a half.
     """
 
@@ -40,6 +40,7 @@ class Listing:
     parent: str = ""
     has_sums: bool = True
     share: int = 1
+    filter: str = ""
 
 
 @dataclass(frozen=True)

@@ -65,6 +65,7 @@ LISTINGS: Final = (
         ),
         'partner-sync sql "FROM finance.month_totals"',
         f"{PARTS_OF_IT} Select a month to see its partners.",
+        filter="answer",
     ),
     Listing(
         "partners",
@@ -103,6 +104,7 @@ LISTINGS: Final = (
         "An open break is a difference that nobody has explained or resolved yet: + is overbilled, "
         "\u2212 is unbilled usage. Select its number to see its records and what to do. Age counts "
         "from the end of the month, or from the day when the bill was due.",
+        filter="severity",
     ),
     Listing(
         "records",
@@ -141,6 +143,7 @@ LISTINGS: Final = (
         "partner-sync breaks",
         "Difference: what the service has minus what own books have. It is no part of billed minus "
         "used.",
+        filter="severity",
     ),
     Listing(
         "resolved",
@@ -187,6 +190,7 @@ LISTINGS: Final = (
             MONTH,
             Column("issued", "Issued", "day"),
             Column("due", "Due", "day"),
+            Column("payment", "Payment"),
             Column("kind", "Kind"),
             Column("usage_lines", "Lines of usage", "count"),
             Column("billed", "Billed", "amount"),
@@ -196,8 +200,9 @@ LISTINGS: Final = (
         ),
         'partner-sync sql "FROM finance.bills"',
         "Bills and credit notes of the two newest months, of open breaks, and what is unpaid. "
-        "Select its number to see the lines of a bill.",
+        "Select its number to see the lines of a bill. A due date is shown until a bill is paid.",
         table="reconciliation.bill_totals",
+        filter="payment",
     ),
     Listing(
         "statements",
@@ -218,6 +223,7 @@ LISTINGS: Final = (
         "differences that the partner is asked to confirm or correct. A higher number of the same "
         "month replaces the lower one.",
         has_sums=False,
+        filter="state",
     ),
     Listing(
         "lines",

@@ -19,6 +19,12 @@ SELECT
     coalesce(names.partner, bills.partner, 'no partner') AS partner, bills.partner AS partner_id,
     bills.month, bills.currency, bills.issued_at, open.due_on, bills.apart, bills.amount,
     bills.usage_lines, open.open_amount,
+    CASE WHEN NOT getvariable('knows_payments') THEN NULL
+         WHEN bills.apart <> 'credit note' THEN 'does not count'
+         WHEN open.bill IS NULL THEN if(bills.apart = 'credit note', 'used up', 'paid')
+         WHEN open.open_amount IS NULL THEN 'not known'
+         WHEN open.days IN ('not due', 'no due date') THEN open.days
+         ELSE 'overdue' END AS payment,
     row_number() OVER in_order - 1 AS place,
     sum(bills.usage_lines) OVER in_order - bills.usage_lines AS lines_before
 FROM reconciliation.bill_totals AS bills

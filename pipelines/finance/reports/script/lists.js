@@ -48,15 +48,15 @@ const Lists = (() => {
 
   const FOUND_BY = ["partner", "partner_id", "bill", "break_id"];
 
-  // Return the rows that filters select. What is found is the partner, bill or break of this name,
+  // Return the rows that filters select, those of each list and that of its own column. What is found is the partner, bill or break of this name,
   // or any row with these letters in one of them.
-  function select(rows, filters) {
+  function select(rows, filters, own) {
     const wanted = filters.partner;
     const isName = rows.some((row) => FOUND_BY.some((name) => row[name] === wanted));
     const part = fold((wanted ?? "").trim());
     return rows.filter((row) => {
       const has = (name) => !filters[name] || !(name in row) || text(row[name]) === filters[name];
-      if (!FILTERS.every(has)) return false;
+      if (![...FILTERS, own].every(has)) return false;
       if (!wanted || !("partner" in row)) return true;
       if (isName) return FOUND_BY.some((name) => row[name] === wanted);
       return FOUND_BY.some((name) => row[name] && fold(row[name]).includes(part));

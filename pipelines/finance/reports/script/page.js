@@ -32,7 +32,7 @@
 
   async function showList(name, filters) {
     const list = withoutEmpty(await Lists.load(name));
-    const rows = Lists.select(list.rows, filters);
+    const rows = Lists.select(list.rows, filters, list.filter);
     place("list-title").textContent = list.title;
     place("list-note").textContent = list.note;
     place("list-left-out").replaceChildren(...leftOut(list));
@@ -124,6 +124,26 @@
       const isOne = name === "connection" && input.length < 3;
       input.parentElement.hidden = isOne || !(name in first);
     }
+    fillOwn(list, filters);
+  }
+
+  // Show the filter that only this list has: the values of one of its columns.
+  function fillOwn(list, filters) {
+    const input = place("filter-own");
+    const column = list.columns.find((each) => each.name === list.filter);
+    input.parentElement.hidden = !column;
+    input.name = column ? list.filter : "";
+    if (!column) return;
+    if (input.dataset.of !== list.name) {
+      input.dataset.of = list.name;
+      input.previousElementSibling.textContent = column.label;
+      const text = (value) => Cells.textOf(column, { [column.name]: value });
+      const options = Lists.values(list.rows, column.name).map((value) => element("option", { value }, text(value)));
+      input.replaceChildren(element("option", { value: "" }, "all"), ...options);
+    }
+    const value = filters[list.filter] ?? "";
+    if (![...input.options].some((each) => each.value === value)) input.append(element("option", { value }, value));
+    input.value = value;
   }
 
   function option(name, value) {
@@ -137,6 +157,8 @@
       const { value } = place(`filter-${name}`);
       if (value) query.set(name, value);
     }
+    const own = place("filter-own");
+    if (own.name && own.value) query.set(own.name, own.value);
     return `#/${address().name}?${query}`;
   }
 
