@@ -16,11 +16,12 @@ from pipelines.core.text import printable
 from pipelines.finance.closing.accrual import read_accrual, read_written_accrual
 from pipelines.finance.inputs import copy_folder
 from pipelines.finance.mapping import parse_mapping
+from pipelines.finance.reconcile.close_copy import MANIFEST
 from pipelines.finance.reconciled import MAPPING, open_books, read_age, require_books
 from pipelines.finance.reports.accrual import Accrual
 from pipelines.finance.reports.details import read_details
 from pipelines.finance.reports.queries import EARLIER, Figures, read_figures
-from pipelines.finance.reports.render import PastReport, render_index, render_page
+from pipelines.finance.reports.render import Beside, PastReport, render_index, render_page
 from pipelines.finance.reports.verdicts import judge as judge  # noqa: PLC0414 - for `report`
 from pipelines.finance.statement_pages import StatementPages, read_index
 from pipelines.versions.stores import Stores
@@ -133,7 +134,8 @@ def write_report(session: Stores, figures: Figures) -> Path:
     file = _page_of(session, figures.version)
     with storing(file, "`partner-sync report`"):
         has_statements = bool(store.list(session.home.statements, "index.html"))
-        store.write(file, render_page(figures, has_statements=has_statements).encode())
+        beside = Beside(has_statements, _files_of_copies(session, figures))
+        store.write(file, render_page(figures, beside).encode())
         reports = []
         for page, kept in store.list(folder, "v*.html").items():
             name = NAME.fullmatch(page.name)
@@ -143,6 +145,26 @@ def write_report(session: Stores, figures: Figures) -> Path:
         for shared in (folder, file, folder / "index.html"):
             share(shared, session.settings.readers)
     return file
+
+
+def _files_of_copies(session: Stores, figures: Figures) -> dict[tuple[date, int], dict[str, str]]:
+    """Return files of the copies of signed months that are on this machine, for links."""
+    closes = session.home.closes
+    copies = {}
+    for row in figures.tables["signed_months"]:
+        month = f"{row['month']:%Y-%m}"
+        folder = closes / month / f"{row['number']:03}"
+        names = {
+            "working paper": f"{month}.xlsx", "journal": "journal.csv", "manifest": MANIFEST,
+        }  # fmt: skip
+        files = {
+            shown: f"../{closes.name}/{month}/{folder.name}/{name}"
+            for shown, name in names.items()
+            if (folder / name).is_file()
+        }
+        if files:
+            copies[row["month"], row["number"]] = files
+    return copies
 
 
 def _read_previous(

@@ -1,12 +1,14 @@
 """The report shows what people said of closes, and which months were reopened."""
 
+import re
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
 from pipelines.finance.books import make_books
 from pipelines.finance.close import reopen_month
-from pipelines.finance.report import read_figures_of_books
+from pipelines.finance.report import read_figures_of_books, write_report
 from pipelines.finance.reports.render import render_report
 from pipelines.metadata.tables import Close
 from tests.reconcile.months import SEPTEMBER, publish_closed, restate
@@ -66,9 +68,26 @@ def test_a_month_that_was_closed_with_another_mapping_is_not_called_unchanged(
 @pytest.mark.long
 def test_notes_and_reopenings_are_on_the_page(closed: Stores) -> None:
     page = render_report(read_figures_of_books(closed))
-    assert "Comments on signed months Sep 2026, copy 001: note: as agreed." in text_of(page)
+    assert "Comments on signed months Sep 2026, copy 1: note: as agreed." in text_of(page)
     reopen_month(closed, SEPTEMBER, "ann", "bill <b>77</b> was wrong")
     make_books(closed)
     page = render_report(read_figures_of_books(closed))
     assert "by ann: bill &lt;b&gt;77&lt;/b&gt; was wrong." in page
     assert "note: as agreed. Reopened" in text_of(page)
+
+
+def test_signed_months_link_to_the_files_that_are_there(closed: Stores) -> None:
+    def links() -> list[str]:
+        page = write_report(closed, read_figures_of_books(closed))
+        found = re.findall(r'<a href="(\.\./closes/[^"]+)">', page.read_text("utf-8"))
+        assert all((page.parent / link).is_file() for link in found)
+        return [Path(link).name for link in found]
+
+    copy = closed.home.closes / "2026-09" / "001"
+    names = [name for name in ("2026-09.xlsx", "journal.csv") if (copy / name).is_file()]
+    assert links() == [*names, "manifest.json"]
+    (copy / "2026-09.xlsx").unlink()
+    assert links() == [*names[1:], "manifest.json"]
+    copy.rename(copy.with_name("elsewhere"))  # as on a machine that shares a bucket
+    assert links() == []
+    assert "Files" not in text_of(render_report(read_figures_of_books(closed)))

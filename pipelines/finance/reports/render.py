@@ -1,8 +1,8 @@
 """Turns figures into one HTML page that needs no other file, no script and no network."""
 
 from base64 import b64encode
-from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import date, datetime
 from decimal import Decimal, localcontext
 from functools import cache
 from hashlib import sha256
@@ -78,28 +78,37 @@ class Axis(NamedTuple):
     ticks: dict[Decimal, str]
 
 
+class Beside(NamedTuple):
+    """Files that lie beside the page, to which it links.
+
+    `has_statements`: there is a list of statements for partners; None: the page says nothing about
+    statements. `copies` has, by month and number of a close, files of its copy: the name that the
+    page shows, and the path from the folder of the page.
+    """
+
+    has_statements: bool | None
+    copies: Mapping[tuple[date, int], Mapping[str, str]]
+
+
+NOTHING_BESIDE: Final = Beside(None, {})
+
+
 def render_report(figures: Figures) -> str:
     """Return the page of a version, without a script: as it is printed, and as it is signed."""
     return _render(figures, [])
 
 
-def render_page(figures: Figures, *, has_statements: bool | None = None) -> str:
-    """Return the page of a version that also answers by clicking, as far as its rows have room.
-
-    `has_statements`: there is a list of statements for partners, to which it links; None: the page
-    says nothing about statements.
-    """
-    plain = _render(figures, [], has_statements=has_statements)
+def render_page(figures: Figures, beside: Beside = NOTHING_BESIDE) -> str:
+    """Return the page of a version that also answers by clicking, as far as its rows have room."""
+    plain = _render(figures, [], beside)
     taken = len(plain.encode()) + sum(len(script.encode()) for script in _scripts())
     currencies = order_of(figures)
     digits = {currency: digits_of(currency) for currency in currencies if currency}
     lists = pack(figures.details, taken, {"": USUAL_DIGITS, **digits})
-    return _render(figures, lists, has_statements=has_statements)
+    return _render(figures, lists, beside)
 
 
-def _render(
-    figures: Figures, lists: Sequence[Packed], *, has_statements: bool | None = None
-) -> str:
+def _render(figures: Figures, lists: Sequence[Packed], beside: Beside = NOTHING_BESIDE) -> str:
     tables = figures.tables
     order = order_of(figures)
     not_open = [row for row in tables["reasons"] if row["reason"] != OPEN_BREAKS]
@@ -124,7 +133,8 @@ def _render(
             other_differences=sums_by_reason(not_open, order),
             set_apart=sums_by_reason(tables["apart"], order),
             lists=lists,
-            has_statements=has_statements,
+            has_statements=beside.has_statements,
+            copies=beside.copies,
             operator=operator,
             said=operator.said,
             note=operator.note,
