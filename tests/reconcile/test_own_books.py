@@ -527,7 +527,7 @@ def test_a_month_is_not_closed_with_other_own_rows_than_the_books_have(own: Stor
 
 
 @pytest.mark.long
-def test_the_report_shows_own_books_only_where_there_are_some(own: Stores) -> None:
+def test_the_report_shows_own_books_and_says_where_there_are_none(own: Stores) -> None:
     figures = read_figures_of_books(own, with_details=True)
     page = render_page(figures)
     assert "<h2>Own books</h2>" in page
@@ -546,7 +546,10 @@ def test_the_report_shows_own_books_only_where_there_are_some(own: Stores) -> No
     assert "Not compared</span> no file is there as ledger/*.csv says" in page
     write_durably(own.home.mapping_file, MAPPING.encode())
     figures = read_figures_of_books(remade(own), with_details=True)
-    assert "Own books" not in render_page(figures)
+    page = render_page(figures)
+    assert "<h2>Own books</h2>" in page
+    assert "Your own books, such as a ledger, are not compared: none are named" in page
+    assert "Breaks with own books" not in page
     assert figures.tables["own_sources"] == []
 
 

@@ -100,6 +100,8 @@ def test_the_page_and_the_list_of_reports_are_written(stores: Stores) -> None:
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     text = text_of(file.read_text("utf-8"))
     assert "Newest usage: 10 Sep 2026 . no usage for 54 days , since 10 Sep 2026: ask" in text
+    # COMPLETE says that all was read, not that all is there.
+    assert "COMPLETE usage, 11 rows, 03 Nov 2026, 02:01 UTC newest record 10 Sep 2026 C" in text
     assert text.index("For the operator") < text.index("partner-sync")  # commands are nowhere else
     assert "finance." not in text.partition("For the operator")[0]
     assert (
