@@ -10,8 +10,8 @@ class Column:
 
     `kind`: `text`, `month` (2026-09), `day` (2026-09-30), `count`, `amount`, `change` (an amount
     with its sign), `partner`, `number` (of a break or a bill, which opens its records), `file` (of
-    a statement). `link` is the list to which the value leads, with the values of `by` as filters.
-    Amounts and counts have a sum.
+    a statement). `empty` is shown where a row has no value. `link` is the list to which the value
+    leads, with the values of `by` as filters. Amounts and counts have a sum.
     """
 
     name: str
@@ -19,6 +19,7 @@ class Column:
     kind: str = "text"
     link: str = ""
     by: tuple[str, ...] = ()
+    empty: str = ""
 
 
 @dataclass(frozen=True)
@@ -27,8 +28,8 @@ class Listing:
 
     `table` has all its rows, where the file of `details/` selects only some of them. `parent` is
     the list whose rows open the rows of this one; then it has no place of its own. `has_sums`:
-    its amounts may be added. `filter` is a column by whose values the list can be filtered. `share`: it takes at most this part of the room that is left, such as
-    2 for a half.
+    its amounts may be added. `share`: it takes at most this part of the room that is left, such as
+    2 for a half. `filter` is a column by whose values the list can be filtered.
     """
 
     name: str

@@ -26,22 +26,23 @@ const Cells = (() => {
   }
 
   function day(text) {
-    return text ? `${text.slice(8)} ${month(text.slice(0, 7))}` : "";
+    return `${text.slice(8)} ${month(text.slice(0, 7))}`;
   }
 
   // Return the text of a value.
   function textOf(column, row, digits) {
     const value = row[column.name];
+    if (value === null && column.kind !== "month") return column.empty;
     switch (column.kind) {
-      case "amount": return value === null ? "" : Amounts.format(value, digits, false);
-      case "change": return value === null ? "" : Amounts.format(value, digits, true);
-      case "quantity": return value === null ? "" : Amounts.format(value, 0, false);
-      case "count": return value === null ? "" : value.toLocaleString("en");
+      case "amount": return Amounts.format(value, digits, false);
+      case "change": return Amounts.format(value, digits, true);
+      case "quantity": return Amounts.format(value, 0, false);
+      case "count": return value.toLocaleString("en");
       case "month": return month(value);
       case "day": return day(value);
-      case "file": return value === null ? "" : month(value.slice(0, 7)); // 2026-09/name.html
+      case "file": return month(value.slice(0, 7)); // 2026-09/name.html
       case "answer": return ANSWERS[value]?.[0] ?? value;
-      default: return value === null ? "" : String(value);
+      default: return String(value);
     }
   }
 
