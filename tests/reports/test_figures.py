@@ -14,6 +14,7 @@ from pipelines.finance.reconcile.statements import RULES
 from pipelines.finance.reports.queries import Figures
 from pipelines.finance.reports.render import render_report
 from pipelines.finance.reports.text import format_amount
+from pipelines.finance.reports.verdicts import judge
 from pipelines.warehouse.books import BooksFolder
 from pipelines.warehouse.duckdb_file import Row
 from tests.cli.conftest import Cli
@@ -250,6 +251,14 @@ def test_breaks_without_those_of_unknown_partners_add_up_to_the_difference(many:
     printed = Cli(many.home)("breaks").stdout
     assert "AUD: 688.95 in 1 break, of which 688.95 of unknown partners" in printed
     assert "includes breaks of unknown partners." in printed
+
+
+def test_partners_that_are_in_no_list_are_counted_apart(many: Stores) -> None:
+    figures = figures_of(many, 1)
+    verdicts = judge(figures)
+    assert (verdicts.partners, verdicts.unknown_partners) == (1, 1)
+    said = f"{verdicts.open_breaks} open breaks with 1 partner and 1 unknown partner: "
+    assert said in text_of(render_report(figures))
 
 
 def test_other_differences_have_their_reasons(many: Stores, figures: Figures) -> None:

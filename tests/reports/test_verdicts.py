@@ -180,7 +180,7 @@ def found(break_id: str, difference: str | None = "1", outcome: str = "open") ->
 def test_the_answer_for_the_version() -> None:
     doubt = Doubt("", "A record cannot be read.", "Ask.")
     partial = [{**PROOF, "complete": False}, {**PROOF, "stream": "other", "is_compared": False}]
-    severities = [{"severity": "high", "breaks": 2, "partners": 1}]
+    severities = [{"severity": "high", "breaks": 2, "partners": 1, "unknown_partners": 1}]
     for figures, answer in (
         (made("Nothing is mapped.", [doubt]), Answer.NOT_COMPARED),
         (made(), Answer.NO_OPEN_BREAK),
@@ -197,7 +197,7 @@ def test_the_answer_for_the_version() -> None:
     assert reason.startswith("a/usage is not proven complete.")
     assert judge(made("Nothing is mapped.", [doubt], proofs=partial)).why_not_proven() == []
     verdicts = judge(made(open_breaks=[found("B1"), found("B2")], severities=severities))
-    assert (verdicts.open_breaks, verdicts.partners) == (2, 1)
+    assert (verdicts.open_breaks, verdicts.partners, verdicts.unknown_partners) == (2, 1, 1)
     assert verdicts.severities == {"high": 2}
 
 
@@ -294,6 +294,10 @@ def check_the_same_is_said_everywhere(stores: Stores) -> None:
     said = Cli(stores.home).json("report")["verdict"]
     assert said["not_complete"] == [*verdicts.not_complete]
     assert said["answer"] == verdicts.answer.value
+    assert (said["partners"], said["unknown_partners"]) == (
+        verdicts.partners,
+        verdicts.unknown_partners,
+    )
     assert said["open_breaks"] == sum(each["open_breaks"] for each in months)
     assert [{name: each[name] for name in months[0]} for each in said["months"]] == months
     checked = read_checked(stores.warehouse, Decimal(0))

@@ -83,10 +83,10 @@ class Verdicts:
     `alerts` are what checks show of it.
     `problem` is why usage is not compared with billing; then there are no amounts. `doubts` and
     `not_complete` (lists that are compared) say why there may be other breaks. `partners` have an
-    open break, `severities` count breaks. `closed_months` begin with the newest. `changes` and
-    `change_since_close` are None where the earlier books are not known. `changed_months` are those
-    of partners; `flux` is None without a complete month. `ledger` is None where nobody knows what
-    the journal accrues.
+    open break, as have `unknown_partners`, which are in no list; `severities` count breaks.
+    `closed_months` begin with the newest. `changes` and `change_since_close` are None where the
+    earlier books are not known. `changed_months` are those of partners; `flux` is None without a
+    complete month. `ledger` is None where nobody knows what the journal accrues.
     """
 
     version: int
@@ -96,6 +96,7 @@ class Verdicts:
     not_complete: tuple[str, ...]
     open_breaks: int
     partners: int
+    unknown_partners: int
     severities: dict[str, int]
     currencies: tuple[CurrencyTotals, ...]
     months: tuple[MonthVerdict, ...]
@@ -134,6 +135,7 @@ class Verdicts:
             "answer": self.answer,
             "open_breaks": self.open_breaks,
             "partners": self.partners,
+            "unknown_partners": self.unknown_partners,
             "severities": self.severities,
             "not_complete": self.not_complete,
             "months": [month_as_json(month) for month in self.months],
@@ -149,7 +151,7 @@ def judge(figures: Figures) -> Verdicts:
     doubts = () if figures.problem else tuple(figures.doubts)
     not_complete = _not_complete(tables["proofs"])
     is_known = is_all_known(figures)
-    open_with = max((row["partners"] for row in tables["severities"]), default=0)
+    severities = tables["severities"]
     closed_months: tuple[date, ...] = ()
     last_closed_at = None
     for last_close in tables["last_close"]:
@@ -164,8 +166,9 @@ def judge(figures: Figures) -> Verdicts:
         doubts=doubts,
         not_complete=not_complete,
         open_breaks=len(tables["open_breaks"]),
-        partners=open_with,
-        severities={row["severity"]: row["breaks"] for row in tables["severities"]},
+        partners=max((row["partners"] for row in severities), default=0),
+        unknown_partners=max((row["unknown_partners"] for row in severities), default=0),
+        severities={row["severity"]: row["breaks"] for row in severities},
         currencies=tuple(_totals(row, previous) for row in tables["currencies"]),
         months=judge_months(figures, is_all_known=is_known),
         closed_months=closed_months,
