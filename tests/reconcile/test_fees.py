@@ -1,5 +1,6 @@
 """Lines of bills that name no usage: those that the mapping accepts, and the others, by bill."""
 
+import re
 import tomllib
 from decimal import Decimal
 from typing import Any
@@ -7,9 +8,15 @@ from typing import Any
 import pytest
 
 from pipelines.core.errors import ConfigurationError
+from pipelines.finance.books import make_books
+from pipelines.finance.close import close_month
 from pipelines.finance.mapping import Mapping, mapping_of, parse_mapping
 from pipelines.finance.proposals import accept
+from pipelines.finance.report import read_figures_of_books
+from pipelines.finance.reports.render import render_report
 from tests.reconcile.books import FIRST, MAPPING, bill, line, partners, publish, used
+from tests.reconcile.months import SEPTEMBER
+from tests.reports.conftest import text_of
 from tests.versions.homes import Record, Stores
 
 STRANGER = "stranger"
@@ -96,6 +103,26 @@ def test_an_accepted_discount_explains_its_month(stores: Stores) -> None:
     )
     verdicts = "SELECT verdict, difference, cause FROM finance.partner_months"
     assert stores.rows(verdicts) == [("fees", Decimal("-1.00"), "lines without usage")]
+
+
+@pytest.mark.long
+def test_the_report_says_who_signed_with_the_terms_that_accept_fees(stores: Stores) -> None:
+    def said() -> str:
+        return text_of(render_report(read_figures_of_books(stores)))
+
+    stores.configure()
+    publish(stores, mapping=ACCEPTED, partners=partners([FIRST]), usage=[used("u")], billing=BILLS)
+    assert "No signed month on this page has the same mapping." in said()
+    close_month(stores, SEPTEMBER, "ann", "bob")
+    make_books(stores)
+    signed = r"With the same mapping, Sep 2026 was signed off \d+ Nov 2026 by ann and bob, names"
+    assert re.search(signed, said())
+    file = stores.home.mapping_file
+    file.write_text(file.read_text().replace("EUR = 20", "EUR = 21"))
+    make_books(stores)
+    assert "No signed month on this page has the same mapping." in said()
+    publish(stores, mapping=MAPPING)
+    assert "same mapping" not in said()
 
 
 @pytest.mark.long
