@@ -131,7 +131,7 @@ def test_the_summary_leads_to_its_breaks(page: Page) -> None:
 
 
 def test_filters_select_rows_and_stay_in_the_address(page: Page) -> None:
-    view(page, "Months of partners")
+    view(page, "Partners by month")
     page.get_by_role("combobox", name="Currency").select_option("JPY")
     page.get_by_role("combobox", name="Month").select_option("2026-09")
     expect(page.get_by_role("status")).to_have_text("3 of 110 rows.")
@@ -227,7 +227,7 @@ def test_the_page_works_without_a_mouse(page: Page) -> None:
     assert column(partners, "Difference")[0] == "+12,600.00"
     partners.get_by_role("link", name="Sons 6").focus()
     page.keyboard.press("Enter")
-    expect(page.get_by_role("heading", name="Months of partners")).to_be_focused()
+    expect(page.get_by_role("heading", name="Partners by month")).to_be_focused()
 
 
 def test_amounts_are_sorted_and_added_exactly(hostile_page: Page) -> None:
@@ -245,7 +245,7 @@ def test_amounts_are_sorted_and_added_exactly(hostile_page: Page) -> None:
 
 def test_names_never_become_html(hostile_page: Page) -> None:
     page = hostile_page
-    for name in ("Partners", "Open breaks", "Months of partners", "Bills"):
+    for name in ("Partners", "Open breaks", "Partners by month", "Bills"):
         view(page, name)
         expect(page.locator("#tables").get_by_text(HOSTILE).first).to_be_visible()
         for button in page.locator("button.more").all():

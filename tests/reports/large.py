@@ -116,7 +116,7 @@ class Maker:
     def record(self, number: int) -> dict[str, Any]:
         return {
             "break_id": f"B{number:012x}",
-            "side": "usage",
+            "side": "usage record",
             "id": f"usage-{self.chance.randrange(16**8):08x}",
             "bill": None,
             "issued": None,

@@ -72,7 +72,7 @@ def test_notes_and_reopenings_are_on_the_page(closed: Stores) -> None:
     reopen_month(closed, SEPTEMBER, "ann", "bill <b>77</b> was wrong")
     make_books(closed)
     page = render_report(read_figures_of_books(closed))
-    assert "by ann: bill &lt;b&gt;77&lt;/b&gt; was wrong." in page
+    assert "by user ann: bill &lt;b&gt;77&lt;/b&gt; was wrong." in page
     assert "note: as agreed. Reopened" in text_of(page)
 
 

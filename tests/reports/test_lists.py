@@ -109,7 +109,7 @@ def test_every_listed_bill_has_its_lines_which_add_up_to_it(detailed: Figures) -
     places = {row["bill"]: place for place, row in enumerate(bills)}
     (one,) = lines[places["b2"]]
     assert (one["line"], one["reference"], one["amount"]) == ("#0", "a2", "7.11")
-    named = {row["bill"] for row in lists["records"]["rows"] if row["side"] == "bill"}
+    named = {row["bill"] for row in lists["records"]["rows"] if row["side"] == "line of a bill"}
     assert named
     assert named <= set(places)
 

@@ -31,7 +31,7 @@ PARTS: Final = {
     "late": "late records",
     "restated": "restated",
     "credits": "credit notes",
-    "fees": "fees",
+    "fees": "charges without usage",
     "new": "new",
     "lost": "ended",
     "volume": "volume",
@@ -41,7 +41,8 @@ PARTS: Final = {
 # Explained once for each place that shows them.
 ABOUT_PARTS: Final = (
     "Late: records that arrived after the month was settled. Restated: records that changed after "
-    "it. It is settled when signed off, else when the grace days for its bills are over. "
+    "it. It is settled when signed off, else when the days allowed for its bills are over. "
+    "Charges without usage: lines of bills that name no usage. "
     "New, ended: amounts of a partner that has some in only one of the two months. "
     "Volume: another quantity at the price of the month before."
 )
@@ -110,7 +111,7 @@ LISTINGS: Final = (
         "records",
         "Records of open breaks",
         (
-            Column("side", "Side"),
+            Column("side", "Used or billed"),
             Column("id", "Record"),
             Column("bill", "Bill", link="bills", by=("bill",)),
             Column("issued", "Issued", "day"),
@@ -156,7 +157,7 @@ LISTINGS: Final = (
             Column("cause", "Cause"),
             Column("difference", "Difference", "change"),
             Column("resolved_on", "Resolved on", "day"),
-            Column("resolved_by", "By"),
+            Column("resolved_by", "By user", empty="nobody"),
             Column("reason", "Reason"),
         ),
         "partner-sync breaks --state resolved",
@@ -165,7 +166,7 @@ LISTINGS: Final = (
     ),
     Listing(
         "partner-months",
-        "Months of partners",
+        "Partners by month",
         (
             Column("partner", "Partner", "partner", "partner-months", ALL_MONTHS),
             CONNECTION,
@@ -192,9 +193,9 @@ LISTINGS: Final = (
             Column("due", "Due", "day"),
             Column("payment", "Payment"),
             Column("kind", "Kind"),
-            Column("usage_lines", "Lines of usage", "count"),
+            Column("usage_lines", "Lines for usage", "count"),
             Column("billed", "Billed", "amount"),
-            Column("not_counted", "Does not count", "amount"),
+            Column("not_counted", "Void, draft or cancelled", "amount"),
             Column("open", "To be paid", "amount"),
             STATEMENT,
         ),
@@ -215,7 +216,7 @@ LISTINGS: Final = (
             MONTH,
             Column("asked", "Asked for", "change"),
             Column("state", "State"),
-            Column("by", "By"),
+            Column("by", "By user"),
             Column("statement", "Page", "file"),
         ),
         "partner-sync statement --list",
@@ -251,7 +252,7 @@ LISTINGS: Final = (
             Column("partner", "Partner", "partner", "partner-months", ALL_MONTHS),
             CONNECTION,
             MONTH,
-            Column("side", "Side"),
+            Column("side", "Used or billed"),
             Column("before", "Month before", "amount"),
             Column("now", "Month", "amount"),
             Column("difference", "Change", "change"),

@@ -12,7 +12,7 @@ WITH lines AS (
     WHERE listed.lines_before < $most
 )
 SELECT
-    lines.bill, if(lines.line = 'rest', 'rest of the total', '#' || lines.line) AS line,
+    lines.bill, if(lines.line = 'rest', 'total minus lines', '#' || lines.line) AS line,
     lines.lines, lines.reference, lines.fee, lines.plan, lines.metric, lines.region, lines.unit,
     exact(lines.quantity) AS quantity, exact(lines.price) AS price, exact(lines.amount) AS amount
 FROM lines

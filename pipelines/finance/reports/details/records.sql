@@ -7,7 +7,7 @@ WITH bills AS (
     GROUP BY bills.connection, bills.bill
 )
 SELECT
-    rows.break_id, if(rows.side = 'usage', 'usage', 'bill') AS side, rows.id,
+    rows.break_id, if(rows.side = 'usage', 'usage record', 'line of a bill') AS side, rows.id,
     coalesce(bills.number, bills.bill) AS bill,
     strftime(bills.issued_at, '%Y-%m-%d') AS issued, exact(rows.quantity) AS quantity,
     exact(rows.amount) AS amount
