@@ -14,7 +14,7 @@ from pipelines.app.nightly import build_with_books
 from pipelines.finance.close import close_month
 from pipelines.finance.report import read_figures_of_books, write_report
 from pipelines.finance.reports.queries import Figures
-from pipelines.finance.reports.render import axis_of, render_report
+from pipelines.finance.reports.render import render_report
 from pipelines.finance.reports.text import format_amount
 from pipelines.finance.reports.verdicts import judge
 from pipelines.warehouse.duckdb_file import Row
@@ -76,22 +76,6 @@ def test_without_reconciliation_there_is_a_banner_and_no_verdict(stores: Stores)
     found = read_figures_of_books(stores).previous
     assert found
     assert found.version == 2  # the newest that has figures
-
-
-def test_an_axis_has_round_numbers_and_all_amounts() -> None:
-    for one, other, ticks in (
-        ("0", "0", ["0", "1"]),
-        ("7500", "0", ["0", "2 k", "4 k", "6 k"]),
-        ("8100", "0", ["0", "2.5 k", "5 k", "7.5 k"]),
-        ("-1000000", "1000000", ["\u22121 m", "\u2212500 k", "0", "500 k", "1 m"]),
-        ("0.3", "0", ["0", "0.1", "0.2", "0.3"]),
-        ("12345678901234567890.12", "-5", ["0", "5,000,000 tn", "10,000,000 tn"]),
-    ):
-        axis = axis_of([Decimal(one), Decimal(other)])
-        assert [*axis.ticks.values()] == ticks
-        assert axis.low <= min(Decimal(one), Decimal(other), *axis.ticks)
-        assert axis.high >= max(Decimal(one), Decimal(other), *axis.ticks)
-        assert axis.low < axis.high
 
 
 def test_the_page_and_the_list_of_reports_are_written(stores: Stores) -> None:

@@ -16,6 +16,7 @@ from pipelines.core.text import counted, printable
 from pipelines.finance.currencies import USUAL_DIGITS, digits_of
 from pipelines.finance.reconcile.statements import RULES, read_statement
 from pipelines.finance.reports.amounts import EXACT
+from pipelines.finance.reports.charts import brief, scale_of
 from pipelines.finance.reports.embed import Packed, pack
 from pipelines.finance.reports.listings import ABOUT_PARTS, PARTS
 from pipelines.finance.reports.month_verdicts import (
@@ -45,10 +46,6 @@ TO_DO_OF_RULE: Final = {
     "different": "Compare both records, then dispute or accept the bill.",
     "unreferenced": "Ask what the lines are for. Dispute the bill, or have the fee accepted.",
 }
-# Between the lowest and the highest amount of a chart, at most.
-STEPS: Final = 4
-ROUND: Final = (Decimal(1), Decimal(2), Decimal("2.5"), Decimal(5), Decimal(10))
-UNITS: Final = ((10**12, " tn"), (10**9, " bn"), (10**6, " m"), (10**3, " k"), (1, ""))
 # As wide as a digit, and as a point; no line breaks at them.
 FIGURE_SPACE: Final = "\u2007"
 POINT_SPACE: Final = "\u2060\u2008\u2060"
@@ -68,14 +65,6 @@ class PastReport(NamedTuple):
     version: int
     file: str
     written_at: datetime
-
-
-class Axis(NamedTuple):
-    """The amounts of a chart, from `low` to `high`; a text for each round one, which has a line."""
-
-    low: Decimal
-    high: Decimal
-    ticks: dict[Decimal, str]
 
 
 class Beside(NamedTuple):
@@ -196,36 +185,6 @@ def render_index(reports: Sequence[PastReport]) -> str:
     return _environment().get_template("index.html").render(reports=reports)
 
 
-def axis_of(amounts: Sequence[Decimal], steps: int = STEPS) -> Axis:
-    """Return an axis with zero and every amount on it, of at most so many steps."""
-    low = min(Decimal(0), *amounts)
-    high = max(Decimal(0), *amounts)
-    span = (high - low) or Decimal(steps)
-    step = _step(span, steps)
-    if high == low:
-        high = step
-    ticks = {}
-    for number in range(int(low / step), int(high / step) + 1):
-        ticks[number * step] = _shorten(number * step)
-    return Axis(low, high, ticks)
-
-
-def _step(span: Decimal, steps: int) -> Decimal:
-    """Return the smallest round amount of which at most so many make a span."""
-    power = Decimal(1).scaleb((span / steps).adjusted())
-    for factor in ROUND:
-        if factor * power * steps >= span:
-            return factor * power
-    return ROUND[-1] * power
-
-
-def _shorten(amount: Decimal) -> str:
-    """Return a round amount in few letters: 2.5 m."""
-    fitting = [scale for scale in UNITS if abs(amount) >= scale[0]]
-    size, unit = fitting[0] if fitting else UNITS[-1]
-    return f"{(amount / size).normalize():,f}{unit}".replace("-", "\u2212")
-
-
 @cache
 def _environment() -> Environment:
     made = Environment(
@@ -238,9 +197,9 @@ def _environment() -> Environment:
     )
     made.filters |= {"month": format_month, "time": format_time, "amount": format_amount}
     made.filters |= {"day": format_day, "code": mark_code, "kind": _kind, "finding": _finding}
-    made.filters |= {"to_do": _to_do}
+    made.filters |= {"to_do": _to_do, "brief": brief}
     made.globals |= {"flux_parts": PARTS, "about_parts": ABOUT_PARTS}
-    made.globals |= {"axis_of": axis_of, "number": counted, "Answer": Answer, "SignOff": SignOff}
+    made.globals |= {"scale_of": scale_of, "number": counted, "Answer": Answer, "SignOff": SignOff}
     return made
 
 
