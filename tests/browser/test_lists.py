@@ -271,6 +271,15 @@ def test_amounts_are_written_as_on_the_printed_page(page: Page) -> None:
         assert shown == [format_amount(Decimal(text), currency, signed=True) for text in texts]
 
 
+def test_a_cell_without_a_value_says_what_that_means(page: Page) -> None:
+    script = "([column, row]) => Cells.node(column, row, 2).textContent"
+    owner = {"name": "owner", "kind": "text", "empty": "nobody", "link": ""}
+    for row, shown in (({"owner": None}, "nobody"), ({"owner": "ann"}, "ann")):
+        assert page.evaluate(script, [owner, row]) == shown
+    amount = {"name": "used", "kind": "amount", "empty": "", "link": ""}
+    assert page.evaluate(script, [amount, {"used": None}]) == ""
+
+
 @pytest.mark.parametrize("without", ["script", "DecompressionStream"])
 def test_without_script_it_is_the_printed_page(
     browser: Browser, report: Path, without: str
