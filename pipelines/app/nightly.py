@@ -31,7 +31,8 @@ from pipelines.finance.books import try_books
 from pipelines.finance.report import current_page, read_figures_of_books, write_report
 from pipelines.load.load import LoadResult
 from pipelines.versions.build import BuildResult, build, rebuild
-from pipelines.versions.change import change_versions, drop_replaced
+from pipelines.versions.change import change_versions
+from pipelines.versions.publish import drop_replaced
 
 MakeVersion = Callable[[AppSession], BuildResult]
 MOST_BUILDING = 0.1  # share of the time, while other connections are read

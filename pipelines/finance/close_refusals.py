@@ -15,7 +15,7 @@ import duckdb
 
 from pipelines.core.proof import rests_on_one_reading
 from pipelines.core.text import counted, is_one_of, printable
-from pipelines.finance.books import why_outdated
+from pipelines.finance.books_state import why_outdated
 from pipelines.finance.inputs import standing_closes
 from pipelines.finance.mapping import REMEDY, Mapping, mapping_digest, read_mapping
 from pipelines.finance.reconcile.close_copy import MAPPING, require_intact

@@ -33,7 +33,8 @@ from pipelines.app.nightly import build_with_books, rebuild_with_books
 from pipelines.core.errors import PartnerSyncError
 from pipelines.files.store import FolderStore
 from pipelines.finance import approvals
-from pipelines.finance.books import make_books, why_outdated
+from pipelines.finance.books import make_books
+from pipelines.finance.books_state import why_outdated
 from pipelines.finance.close import close_month, list_closes, prepare_close
 from pipelines.finance.reconciled import open_books as open_published_books
 from pipelines.finance.signing import Signing
