@@ -65,7 +65,7 @@ def list_breaks(  # noqa: PLR0913 - a command's parameters are its options
     sums = finance.breaks.totals(rows)
     if xlsx:
         # Before anything is printed: the workbook may exist already.
-        numbers_as_text = finance.breaks.write_file(listed.breaks, xlsx)
+        numbers_as_text = finance.decisions_file.write_file(listed.breaks, xlsx)
         _show_breaks(listed, rows, sums, as_table=False)
         line(f"Wrote {counted(len(rows), 'break')} to {xlsx}. Fill in decision, owner and reason,")
         line(f"then run `partner-sync breaks decide {shlex.quote(str(xlsx))}`.")
@@ -181,7 +181,7 @@ def _record(session: "app.session.AppSession", rows: list[dict[str, Any]], *, ye
         columns.insert(-1, "new_owner")
     show(_named(rows), columns)
     confirm(f"Record {counted(len(rows), 'decision')}?", yes=yes)
-    return show_and_reconcile(session, finance.breaks.record_decisions(session, rows))
+    return show_and_reconcile(session, finance.break_decisions.record_decisions(session, rows))
 
 
 def _add_command(kind: str, text: str) -> None:
@@ -209,9 +209,9 @@ def _add_command(kind: str, text: str) -> None:
             state=state.lower(),
             break_id=break_id,
         )
-        decision = finance.breaks.BreakDecision(kind, reason, owner)
+        decision = finance.break_decisions.BreakDecision(kind, reason, owner)
         session = open_home()
-        rows = finance.breaks.choose_breaks(session, chosen, decision)
+        rows = finance.break_decisions.choose_breaks(session, chosen, decision)
         return _record(session, rows, yes=yes)
 
 
@@ -228,5 +228,5 @@ def decide_from_file(
 ) -> int:
     """Record the decisions of a workbook or CSV file: all, or none if a row is wrong."""
     session = open_home()
-    rows = finance.breaks.read_decisions(session, file)
+    rows = finance.decisions_file.read_decisions(session, file)
     return _record(session, rows, yes=yes)

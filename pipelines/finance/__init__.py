@@ -12,9 +12,11 @@ if TYPE_CHECKING:  # every module that the command line uses
     from pipelines.finance import approvals as approvals
     from pipelines.finance import approve as approve
     from pipelines.finance import books as books
+    from pipelines.finance import break_decisions as break_decisions
     from pipelines.finance import breaks as breaks
     from pipelines.finance import close as close
     from pipelines.finance import close_refusals as close_refusals
+    from pipelines.finance import decisions_file as decisions_file
     from pipelines.finance import materiality as materiality
     from pipelines.finance import own_books as own_books
     from pipelines.finance import own_check as own_check
