@@ -8,7 +8,8 @@ from sqlalchemy.orm import Session
 
 from pipelines.app import format_numbers
 from pipelines.app.session import AppSession
-from pipelines.checks.catalogue import CheckResult, evaluate
+from pipelines.checks.catalogue import evaluate
+from pipelines.checks.check import CheckResult
 from pipelines.checks.context import CheckContext
 from pipelines.checks.published import ListName, Published, read_published
 from pipelines.core.errors import ExitCode, PartnerSyncError
