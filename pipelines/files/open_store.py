@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from pipelines.files.bucket import Bucket
 
 HOME_ID: Final = "home.id"
-# Settings that a home needs once it was opened with them: the file that says so, what it says, and
-# when it says so no more.
+# Settings that a home needs once it was opened with them: the file that marks such a home, what it
+# means, and when to delete it.
 MARKS: Final = {
     "metadata_url": (
         HOME_ID,

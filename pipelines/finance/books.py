@@ -106,7 +106,10 @@ def make_only_books(stores: Stores) -> BooksResult:
 
 
 def try_books(stores: Stores) -> BooksResult:
-    """Do so; where that fails, log and return why: the version is published all the same."""
+    """Make books as `make_books` does; if that fails, log and return why.
+
+    The version stays published.
+    """
     try:
         return _make_in_two_tries(stores)
     except Exception as error:  # noqa: BLE001 - a defect of finance must not hold back the data

@@ -19,7 +19,7 @@ from pipelines.warehouse.books import Books, BooksFolder
 from pipelines.warehouse.duckdb_file import Row
 from pipelines.warehouse.version_files import Version
 
-# Not anew in a copy: its comments stay.
+# A copy of other books has the table already, with its comments.
 CREATE_ABOUT: Final = """
 CREATE TABLE IF NOT EXISTS books.meta.books (
     version INTEGER, number INTEGER, made_at TIMESTAMPTZ, format INTEGER, digest VARCHAR,

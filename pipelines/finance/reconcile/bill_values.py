@@ -34,7 +34,7 @@ def _unseen_status(mapping: Mapping, names: dict[str, str]) -> str:
         is_other = f"regexp_matches({status}, '{UNCOUNTED_WORDS}')"
     is_counted = f"list_contains({names['counted_statuses']}, {status})"
     if not roles.counted_statuses and roles.other_statuses is None:
-        # All of them count. One that sounds as if it did not is news.
+        # All of them count. One whose words say that it does not is reported.
         is_counted = f"NOT {is_other}"
         is_other = "false"
     text = f"coalesce('status ' || {names['status']}, '{NO_STATUS}')"

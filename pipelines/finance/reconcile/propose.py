@@ -290,7 +290,7 @@ def _counts(status: str) -> bool:
 
 
 def _product_rank(roles: Sequence[str], product: Columns) -> tuple[float, bool]:
-    """Return how well a product is named, 0 the best; whole numbers are rather quantities."""
+    """Return how well a product is named, 0 the best; a quantity is more likely whole."""
     quantity, price, _amount = product
     names = sum(rank(role, column) for role, column in zip(roles, product, strict=True))
     return (names, price.scale == 0 < quantity.scale)
