@@ -20,10 +20,7 @@ from pipelines.metadata.engine import Metadata
 from pipelines.metadata.owner import require_own_database
 from pipelines.metadata.scans import ScanStatus
 from pipelines.metadata.tables import Scan
-from pipelines.versions.configuration import (
-    accept_configuration,
-    require_same_configuration,
-)
+from pipelines.versions.configuration import accept_configuration, require_same_configuration
 from pipelines.versions.stores import Stores
 from pipelines.warehouse.memory_limit import MemoryLimit, is_memory_refused
 from pipelines.warehouse.version_files import Warehouse

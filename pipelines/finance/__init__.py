@@ -13,8 +13,8 @@ when it is first used, as in `app`.
   writes the copy. Another user runs `approve.py`; `approvals.py` takes that over from `inbox.py` or
   `database_approvals.py`, unless `late_postings.py` refuses.
 - Pages: `report.py` with `reports/`, `statement.py` with `statements/`.
-- Queries: `reconciled.py` opens books with their version, for `sql.py` and others; `trace_figure.py`
-  adds a figure up again.
+- Queries: `reconciled.py` opens books with their version, for `sql.py` and others.
+  `trace_figure.py` adds a figure up again.
 """
 
 from typing import TYPE_CHECKING

@@ -12,12 +12,13 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from typing import Final
 
 import duckdb
 from sqlalchemy import select
 
 from pipelines.core import stop
-from pipelines.core.errors import ConfigurationError, MemoryRefused, PartnerSyncError
+from pipelines.core.errors import ConfigurationError, MemoryRefused, PartnerSyncError, as_failure
 from pipelines.core.text import counted, printable
 from pipelines.finance import earlier_books, memory, own_books
 from pipelines.finance.approvals import take_over
@@ -35,6 +36,7 @@ from pipelines.warehouse.books import FORMAT, MAKE_AGAIN, Books, BooksFolder
 from pipelines.warehouse.memory_limit import is_memory_refused
 from pipelines.warehouse.version_files import Version
 
+NOT_MADE: Final = "The books cannot be made"
 logger = logging.getLogger(__name__)
 
 
@@ -94,7 +96,7 @@ def make_only_books(stores: Stores) -> BooksResult:
         made = _make(stores, again=True)
     except Exception as error:  # noqa: BLE001 - a defect of finance must not keep what has to go
         stop.raise_if_requested()
-        failure = _as_failure(error)
+        failure = as_failure(error, NOT_MADE)
         made = BooksResult(None, problem=str(failure), remedy=failure.remedy)
     require_lock(stores)
     if made.books is None:
@@ -113,23 +115,13 @@ def try_books(stores: Stores) -> BooksResult:
     try:
         return _make_in_two_tries(stores)
     except Exception as error:  # noqa: BLE001 - a defect of finance must not hold back the data
-        failure = _as_failure(error)
+        failure = as_failure(error, NOT_MADE)
     stop.raise_if_requested()
     logger.warning("%s %s", failure, failure.remedy)
     books = None
     with suppress(PartnerSyncError):
         books = BooksFolder(stores.warehouse).published()
     return BooksResult(books, problem=str(failure), remedy=failure.remedy)
-
-
-def _as_failure(error: Exception) -> PartnerSyncError:
-    """Return an error as one for people; an unexpected one is a defect."""
-    if isinstance(error, PartnerSyncError):
-        return error
-    return PartnerSyncError(
-        f"The books cannot be made: unexpected {type(error).__name__}: {printable(error)}.",
-        "This is a defect of partner-sync. Report it with this message.",
-    )
 
 
 def _make_in_two_tries(stores: Stores) -> BooksResult:
