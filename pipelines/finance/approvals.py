@@ -21,7 +21,7 @@ from pipelines.core.person import is_known, name_of
 from pipelines.core.text import printable
 from pipelines.finance.database_approvals import read_approvals
 from pipelines.finance.inbox import Note, Refused, read_note, waiting_files
-from pipelines.finance.inputs import copy_folder, read_copies
+from pipelines.finance.inputs import copy_folder, read_copies, standing_closes
 from pipelines.finance.late_postings import why_late
 from pipelines.finance.reconcile.close_copy import MANIFEST, require_intact
 from pipelines.metadata.locks import hold_lock
@@ -132,9 +132,8 @@ def _close(stores: Stores, note: Note) -> str:
     """Close the month that a note approves; return a sentence. Raises Refused, PartnerSyncError."""
     approver = note.approver
     what = f"{note.month} ({note.number:03}), approved by {approver}"
-    copies = read_copies(stores)
     folder = copy_folder(stores, _month_of(note), note.number)
-    prepared = copies.get(folder)
+    prepared = read_copies(stores).get(folder)
     if prepared is None:
         raise Refused(f"{what}: there is no such copy")
     if note.manifest_sha256 != prepared.manifest_sha256:
@@ -144,11 +143,8 @@ def _close(stores: Stores, note: Note) -> str:
     is_standing = prepared.state == "closed" and prepared.reopened_at is None
     if is_standing and prepared.reviewer == approver:
         return f"{what}, is closed."  # the command that took it over was killed
-    is_closed = any(
-        each.month == prepared.month and each.state == "closed" and each.reopened_at is None
-        for each in copies.values()
-    )
-    if prepared.state != "prepared" or is_closed:
+    closed = {close.month for close in standing_closes(stores).values()}
+    if prepared.state != "prepared" or prepared.month in closed:
         raise Refused(f"{what}: the month is closed, or was prepared again since")
     late = why_late(stores, prepared, folder)
     if late:
