@@ -17,7 +17,7 @@ FROM finance.changes
 """
 GONE = """
 SELECT used, billed, difference FROM finance.open_breaks WHERE rule = 'disappeared'
-ORDER BY used NULLS LAST
+ORDER BY used NULLS LAST, billed
 """
 Row = tuple[Any, ...]
 MOVED = {"currency": "USD", "day": "2026-10-10", "partner": "b"}
@@ -48,7 +48,8 @@ BILLS = [
     (billed("voided there", "6.00"), billed("voided there", "6.00", partner="b", status="void")),
     (billed("withdrawn too", "4.00"), None),
     (billed("void and withdrawn", "4.00", status="void"), None),
-    *[(billed(f"same {number}", "5.00"),) * 2 for number in range(12)],
+    (billed("note withdrawn", "2.00", kind="credit"), None),
+    *[(billed(f"same {number}", "5.00"),) * 2 for number in range(22)],
 ]
 
 
@@ -89,9 +90,10 @@ def test_what_changed_is_what_counts_less_what_counted(stores: Stores) -> None:
     found = stores.rows(FOUND)
     gone = stores.rows(GONE)
     assert Counter(found) == Counter(expected)
-    assert len(found) == 16
+    assert len(found) == 17
     assert [[*map(str, row)] for row in gone] == [
         ["3.00", "None", "0.00"],
+        ["None", "-2.00", "0.00"],
         ["None", "4.00", "0.00"],
     ]
     assert {row[-1] for row in found if row[1] in {"voided", "voided there"}} == {"void"}

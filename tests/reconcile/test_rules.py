@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from pipelines.finance.reconcile.statements import STATEMENTS, read_statement
-from tests.reconcile.books import FIRST, MAPPING, bill, line, partners, publish, used
+from tests.reconcile.books import FIRST, MAPPING, bill, home_with, line, partners, publish, used
 from tests.versions.homes import Record, Stores, home_of
 
 MISSING, NO_BILL = "not_billed: missing on the bill", "not_billed: no bill for the month"
@@ -55,6 +55,8 @@ CREDIT = [BILLED, bill("c", line("u", "2.00", 0), kind="credit", is_credit=False
 GONE = bill("c", line("u"), kind="credit")
 ALL_AGAIN = billed("5.00", name="d")
 BOTH_SIGNS = [BILLED, bill("c", line("u", "2.50", 0), line("u", "-0.50", 0), kind="credit")]
+LESS = [billed("10.00"), bill("c", line("u", "5.00", 0), kind="credit", total="3.00")]
+NOTE_BELOW = bill("c", line(None, "9.00", 0), kind="credit", total="7.00")
 UNKNOWN_AMOUNT = [BILLED, bill("c", lines=[line("u", None)], total="0.00", **LATER)]
 EARLIER = [billed("5.00", **LATER), billed("5.00", name="c")]
 LATE_USAGE = used("v", "2.00", recorded="2026-10-03T00:00:00Z")
@@ -153,7 +155,9 @@ CASES = [
     Case("credit note for usage that was lowered", [used("u", "3.00")], CREDIT, verdict=BALANCED),
     Case("credit note alone", [], CREDIT[1:]),
     Case("void credit note", USED, VOID_CREDIT, verdict=BALANCED),
-    Case("credit note with lines of both signs", [used("u", "2.00")], BOTH_SIGNS),
+    Case("credit note with lines of both signs", [used("u", "2.00")], BOTH_SIGNS, f"{ABOVE} 1.00"),
+    Case("credit note that takes off less than its lines", USED, LESS, f"{ABOVE} 2.00"),
+    Case("credit note for no usage, and less than its lines", USED, [BILLED, NOTE_BELOW]),
     Case("credited, and never billed", USED, [GONE], f"{NO_BILL} -10.00"),
     Case("usage without a currency", [used("u", **NO_CURRENCY)], [BILLED], BLANK),
     Case("bill without a currency", USED, [billed("5.00", **NO_CURRENCY)], BLANK),
@@ -220,6 +224,8 @@ BY_MONTH = {
     "another": f"{NOT_USED} -3.00",
     "credited, and never billed": f"{NO_BILL} -10.00",
     "two bills with a line of the same amount": f"{AMOUNT} -3.00",
+    "credit note for no usage, and less than its lines": f"{AMOUNT} -7.00",
+    "credit note that takes off less than its lines": f"{AMOUNT} 2.00",
     "credit note with lines of both signs": f"{AMOUNT} 1.00",
     "discount": f"{AMOUNT} -1.00",
     "fee": f"{AMOUNT} 9.00",
@@ -292,6 +298,43 @@ def test_breaks_of_a_situation(books: Stores) -> None:
     assert shown == {
         each.name: (each.breaks.format(name=each.name), each.verdict) for each in CASES
     }
+
+
+USED_AGAIN = [
+    used("u"),
+    used("v", "7.00", day="2026-08-10"),
+    used("w", "3.00", partner=ANOTHER),
+    used("x", "10.00", day="2026-08-10"),
+    used("y", "10.00"),
+]
+BILLED_AGAIN = [  # what is billed correctly, and again with a bill of all
+    BILLED,
+    bill("a", line("v", "7.00"), month="2026-08-01"),
+    bill("o", line("w", "3.00"), partner=ANOTHER),
+    bill("c", line("u"), line("v", "7.00"), line("w", "3.00"), **LATER),
+    # No line of it is what is billed too much.
+    bill("d", line("x", "4.00"), line("y", "4.00"), month="2026-08-01"),
+    bill("e", line("x", "7.00"), line("y", "7.00"), month="2026-10-01", **LATER),
+    # A bill without a period has the months of its usage.
+    bill("f", line("u"), line("v", "7.00"), month=None, issued="2026-10-02T00:00:00Z"),
+]
+again_books = home_with(USED_AGAIN, BILLED_AGAIN, [FIRST, ANOTHER])
+
+
+def test_what_is_billed_twice_is_in_the_month_and_of_the_partner_of_its_bill(
+    again_books: Stores,
+) -> None:
+    columns = "partner, month(month), subject, difference"
+    found = again_books.rows(f"SELECT {columns} FROM reconciliation.breaks ORDER BY ALL")
+    assert found == [
+        (FIRST, 8, "f|first|2026-08-01", 7),
+        (FIRST, 9, "c", 15),
+        (FIRST, 9, "f", 5),
+        (FIRST, 10, "e", 2),
+    ]
+    verdicts = again_books.rows("""
+        SELECT partner_id, month(month), difference, verdict, cause FROM finance.partner_months""")
+    assert (ANOTHER, 9, 0, BALANCED, None) in verdicts
 
 
 KEYS = "SELECT connection, key, currency FROM temp.{}"

@@ -296,7 +296,7 @@ def test_a_month_that_is_out_of_balance_names_its_cause(many: Stores) -> None:
         *(("first", 9, currency, note) for currency in ("BHD", "CHF", "DKK", "EUR", "GBP")),
         ("first", 9, "JPY", unknown),
         ("first", 9, "SEK", note),
-        ("first", 10, "CHF", "usage and its bill are of two months"),
+        ("first", 10, "CHF", "usage, its bill or a credit note are of two months"),
     ]
     with_breaks = {cause for *_, cause in many.rows(sql.format("open_breaks > 0"))}
     assert with_breaks == {

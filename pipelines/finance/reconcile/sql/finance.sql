@@ -42,7 +42,7 @@ SELECT
         WHEN summary.verdict = 'not proven' THEN 'records that cannot be read'
         WHEN summary.credited_amount <> 0 THEN 'credit note'
         WHEN summary.fees < 0 THEN 'lines without usage'
-        ELSE 'usage and its bill are of two months'
+        ELSE 'usage, its bill or a credit note are of two months'
     END AS cause,
     summary.open_breaks, summary.connection, summary.partner AS partner_id
 FROM reconciliation.summary AS summary

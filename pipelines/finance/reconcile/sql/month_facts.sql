@@ -46,12 +46,13 @@ WITH sides AS (
     WHERE lines.unread IS NULL
     GROUP BY ALL
     UNION ALL BY NAME
-    -- Its rows are in this month, too; but for a row without a partner, beside one that has one.
+    -- Its rows are in this month, too; but for a row without a partner, beside one that has one. What is
+    -- billed twice is a difference of the month of the second bill.
     SELECT
         exceptions.connection, exceptions.partner, exceptions.month, exceptions.currency,
         true AS is_break,
         exceptions.status NOT IN ('within tolerance', 'tentative', 'rounding', 'unreadable')
-            AS is_wrong,
+            AND NOT (exceptions.status = 'billed twice' AND exceptions.difference <> 0) AS is_wrong,
         exceptions.status = 'tentative' AS is_tentative,
         if(exceptions.status = 'within tolerance', exceptions.difference, NULL) AS tolerated,
         if(exceptions.status = 'rounding', exceptions.difference, NULL) AS rounding

@@ -3,7 +3,7 @@
 -- says what a line is; NULL: nothing explains it, and rule `unreferenced` makes a break of its bill.
 -- A bill of an unknown partner is a break as a whole. If a line cannot be read, nobody knows by how
 -- much the total differs. A credit note without usage is no charge. It takes back a line of the same
--- amount in the partner's month.
+-- amount in the partner's month. One that takes off less than its lines of usage is a charge.
 WITH strangers AS (
     SELECT DISTINCT rows.connection, rows._scan_id, rows._page, rows._row
     FROM reconciliation.break_rows AS rows
@@ -54,7 +54,9 @@ WITH strangers AS (
     )
 ), placed AS (
     SELECT
-        accepted.*, row_number() OVER (
+        accepted.*, sum(accepted.amount) OVER (
+            PARTITION BY accepted.connection, accepted._key, accepted.currency, accepted.reason
+        ) AS of_bill, row_number() OVER (
             PARTITION BY accepted.connection, accepted.partner, accepted.month, accepted.currency,
                 accepted.amount, accepted.apart, accepted.reason
             ORDER BY accepted.issued_at, accepted.bill, accepted.id
@@ -62,11 +64,11 @@ WITH strangers AS (
     FROM accepted
 )
 SELECT
-    placed.* EXCLUDE (place, is_small) REPLACE (
+    placed.* EXCLUDE (place, is_small, of_bill) REPLACE (
         if(placed.reason = 'accepted fees', placed.kind, NULL) AS kind,
         CASE WHEN placed.reason IS NOT NULL THEN placed.reason
-             WHEN placed.apart IS NOT NULL THEN 'credit note without usage'
-             WHEN placed.amount > 0 AND placed.place <= count(*)
+             WHEN placed.apart IS NOT NULL AND placed.of_bill <= 0 THEN 'credit note without usage'
+             WHEN placed.apart IS NULL AND placed.amount > 0 AND placed.place <= count(*)
                 FILTER (placed.apart IS NOT NULL AND placed.amount < 0) OVER one
                 THEN 'lines without usage that are credited' END AS reason
     )
