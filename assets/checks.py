@@ -10,7 +10,8 @@ from collections.abc import Set as AbstractSet
 import dagster as dg
 
 from assets.names import Names
-from pipelines.checks.catalogue import CHECKS, CheckResult, State
+from pipelines.checks.catalogue import CHECKS
+from pipelines.checks.check import CheckResult, State
 from pipelines.checks.published import Published
 from pipelines.config.settings import Settings
 from pipelines.core.finding import Severity

@@ -8,12 +8,13 @@ from sqlalchemy.orm import Session
 
 from pipelines.app import format_numbers
 from pipelines.app.session import AppSession
-from pipelines.checks.catalogue import CheckResult, evaluate
+from pipelines.checks.catalogue import evaluate
+from pipelines.checks.check import CheckResult
 from pipelines.checks.context import CheckContext
 from pipelines.checks.published import ListName, Published, read_published
 from pipelines.core.errors import ExitCode, PartnerSyncError
 from pipelines.core.finding import Finding, Severity
-from pipelines.finance.books import why_outdated
+from pipelines.finance.books_state import why_outdated
 from pipelines.metadata import runs
 from pipelines.metadata.decisions import finished_erasures
 from pipelines.metadata.findings import record_findings

@@ -1,6 +1,6 @@
 """Here: a person lets a held scan through, or refuses it.
 
-Not here: why a scan is held (load.findings, versions.change), how it is loaded after that (build).
+Not here: why a scan is held (load.findings, versions.rollback), how it is loaded then (build).
 """
 
 from sqlalchemy.orm import Session

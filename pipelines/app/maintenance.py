@@ -22,10 +22,11 @@ from pipelines.finance.reconcile.close_copy import require_intact
 from pipelines.metadata import scans
 from pipelines.metadata.scans import ScanStatus
 from pipelines.metadata.tables import Scan, VersionRow, VersionStatus
-from pipelines.versions import change, erase, prune
-from pipelines.versions.change import require_unchanged
+from pipelines.versions import erase, prune
+from pipelines.versions.change import change_versions, require_unchanged
 from pipelines.versions.erase import ErasureRequest, ErasureSteps, NothingFound
 from pipelines.versions.left_over import left_over
+from pipelines.versions.rollback import roll_back
 from pipelines.versions.search import SearchResult
 from pipelines.versions.version_scans import checkpoint
 from pipelines.warehouse.books import BooksFolder
@@ -195,7 +196,7 @@ def list_versions(session: AppSession) -> list[Row]:
 
 def rollback(session: AppSession, number: int | None, reason: str) -> str:
     """Publish an older version, and books of it; return what changed. Raises PartnerSyncError."""
-    changed = change.rollback(session, number, reason)
+    changed = roll_back(session, number, reason)
     books = try_books(session)
     return f"{changed} {books.problem} {books.remedy}".strip()
 
@@ -221,7 +222,7 @@ def erase_records(
     def replace_books() -> None:
         made.append(make_only_books(session))
 
-    with change.change_versions(session):
+    with change_versions(session):
         memory.settle(session)
     beside = finance.own_books.kept_with(session, request.text)
     steps = ErasureSteps(show, confirm_and_begin, replace_books)

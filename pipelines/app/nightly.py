@@ -24,14 +24,14 @@ from pipelines.app.read import read_all
 from pipelines.app.results import OnProgress, ReadRequest, StreamResult, SyncResult
 from pipelines.app.session import AppSession
 from pipelines.core import loop, stop
-from pipelines.core.errors import LockHeld, PartnerSyncError
-from pipelines.core.text import printable
+from pipelines.core.errors import LockHeld, PartnerSyncError, as_failure
 from pipelines.finance import memory
 from pipelines.finance.books import try_books
 from pipelines.finance.report import current_page, read_figures_of_books, write_report
 from pipelines.load.load import LoadResult
 from pipelines.versions.build import BuildResult, build, rebuild
-from pipelines.versions.change import change_versions, drop_replaced
+from pipelines.versions.change import change_versions
+from pipelines.versions.publish import drop_replaced
 
 MakeVersion = Callable[[AppSession], BuildResult]
 MOST_BUILDING = 0.1  # share of the time, while other connections are read
@@ -212,6 +212,4 @@ def _noted(problems: list[PartnerSyncError], what: str) -> Iterator[None]:
         problems.append(error)
     except Exception as error:  # noqa: BLE001 - a defect must not hide what was published
         stop.raise_if_requested()
-        text = f"{what}: unexpected {type(error).__name__}: {printable(error)}."
-        remedy = "This is a defect of partner-sync. Report it with this message."
-        problems.append(PartnerSyncError(text, remedy))
+        problems.append(as_failure(error, what))

@@ -9,7 +9,7 @@ from pipelines.app.description import read_description, sized
 from pipelines.app.session import AppSession
 from pipelines.app.skipped import PageOrError, note_permissions
 from pipelines.archive.envelope import ParsedPage
-from pipelines.checks.skipped import READ_AGAIN
+from pipelines.checks.connections import READ_AGAIN
 from pipelines.config.connections import Connection, skip_streams
 from pipelines.config.settings import Stream
 from pipelines.core import loop

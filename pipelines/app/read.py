@@ -26,7 +26,7 @@ from pipelines.archive.archive import scan_row
 from pipelines.archive.lines import ScanHeader
 from pipelines.archive.scan_file import SealedScan
 from pipelines.config.settings import Stream
-from pipelines.core.errors import PartnerSyncError
+from pipelines.core.errors import DEFECT, PartnerSyncError
 from pipelines.core.loop import in_thread
 from pipelines.core.text import printable
 from pipelines.extract.pages import ALGORITHM_VERSION
@@ -277,5 +277,5 @@ def _defect(error: Exception) -> PartnerSyncError:
     return PartnerSyncError(
         f"Unexpected {type(error).__name__} at {place}: {printable(error)}. The list was not read "
         "to its end. Analysts still see the published version.",
-        "This is a defect of partner-sync. Report it with this message.",
+        DEFECT,
     )

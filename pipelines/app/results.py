@@ -11,7 +11,7 @@ from typing import Any, Literal
 from pipelines.app.checkup import exit_code, findings_of
 from pipelines.app.session import AppSession
 from pipelines.archive.scan_file import SealedScan
-from pipelines.checks.catalogue import CheckResult
+from pipelines.checks.check import CheckResult
 from pipelines.checks.published import Published
 from pipelines.config.settings import Stream
 from pipelines.core.alike import About

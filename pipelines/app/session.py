@@ -20,10 +20,7 @@ from pipelines.metadata.engine import Metadata
 from pipelines.metadata.owner import require_own_database
 from pipelines.metadata.scans import ScanStatus
 from pipelines.metadata.tables import Scan
-from pipelines.versions.configuration import (
-    accept_configuration,
-    require_same_configuration,
-)
+from pipelines.versions.configuration import accept_configuration, require_same_configuration
 from pipelines.versions.stores import Stores
 from pipelines.warehouse.memory_limit import MemoryLimit, is_memory_refused
 from pipelines.warehouse.version_files import Warehouse
@@ -72,7 +69,17 @@ def open_session(
             require_same_configuration(session)
         if settings.files is not None:
             _delete_abandoned(session)
-        yield session
+        with _memory_explained(home, memory_limit):
+            yield session
+    finally:
+        metadata.close()
+
+
+@contextmanager
+def _memory_explained(home: Home, memory_limit: MemoryLimit) -> Iterator[None]:
+    """Raise MemoryRefused for memory that DuckDB was refused in the block."""
+    try:
+        yield
     except duckdb.Error as error:
         if not is_memory_refused(error):
             raise
@@ -82,8 +89,6 @@ def open_session(
             "published version.",
             f"Set a larger memory_limit in {home.settings_file}, then run the command again.",
         ) from error
-    finally:
-        metadata.close()
 
 
 def _delete_abandoned(session: AppSession) -> None:

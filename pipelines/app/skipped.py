@@ -1,6 +1,6 @@
 """Here: looks again at the lists that a connection skips, and notes which its account may read.
 
-Not here: the finding about them (checks.skipped), the lists that `init` skips (plan).
+Not here: the finding about them (checks.connections), the lists that `init` skips (plan).
 """
 
 from collections.abc import Mapping
@@ -10,13 +10,13 @@ from typing import Final
 from pipelines.app.description import Json, bounds
 from pipelines.app.session import AppSession
 from pipelines.archive.envelope import ParsedPage
-from pipelines.checks.skipped import list_readable
+from pipelines.checks.connections import list_readable
 from pipelines.core.errors import NotPermitted, PartnerSyncError
 from pipelines.core.finding import Severity
 from pipelines.http.client import ServiceClient
 from pipelines.metadata.tables import FindingRow
 
-CODE: Final = list_readable.__name__
+CODE: Final = list_readable.code
 PageOrError = ParsedPage | PartnerSyncError
 
 

@@ -1,6 +1,10 @@
-"""What a check is, what it says, and how all of them are evaluated."""
+"""Here: what a check is, and what it says.
 
-from collections.abc import Callable, Iterable, Sequence
+A check is a function. It yields what it finds, and raises CannotKnow where there is nothing to
+judge by. Not here: which checks there are, and how all of them are evaluated (catalogue).
+"""
+
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final, Literal
@@ -14,8 +18,8 @@ from pipelines.core.finding import Finding, Severity
 Problem = str | dict[str, Any] | Finding
 """What a check yields: a message; members of a finding that are not as usual; or all of it."""
 CheckFunction = Callable[[CheckContext, ListName], Iterable[Problem]]
+MINUTE: Final = "%Y-%m-%d %H:%M"  # times in messages
 Scope = Literal["list", "connection", "warehouse"]  # what a check is asked about
-CHECKS: Final[list["Check"]] = []
 
 
 class State(StrEnum):
@@ -59,13 +63,12 @@ class Check:
     question: str = field(init=False)
     find: CheckFunction = field(init=False)
 
-    def __call__(self, function: CheckFunction) -> CheckFunction:
-        """Add a function to the catalogue."""
+    def __call__(self, function: CheckFunction) -> "Check":
+        """Return the check of a function: its name is the code, its docstring the question."""
         self.code = function.__name__
         self.question = function.__doc__ or ""
         self.find = function
-        CHECKS.append(self)
-        return function
+        return self
 
     def ask(self, context: CheckContext, about: ListName) -> CheckResult:
         """Return what the check says of one subject."""
@@ -92,17 +95,3 @@ class Check:
         except CannotKnow as error:
             return CheckResult(self, about, reason=str(error))
         return CheckResult(self, about, tuple(findings))
-
-
-def evaluate(context: CheckContext) -> list[CheckResult]:
-    """Ask every check about each list, each connection or the warehouse."""
-    connections = sorted({name.connection for name in context.lists})
-    subjects: dict[Scope, Sequence[ListName]] = {
-        "list": context.lists,
-        "connection": [ListName(connection, "") for connection in connections],
-        "warehouse": [ListName("", "")],
-    }
-    results = list[CheckResult]()
-    for check in CHECKS:
-        results.extend(check.ask(context, about) for about in subjects[check.scope])
-    return results

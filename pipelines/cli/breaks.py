@@ -53,10 +53,11 @@ def list_breaks(  # noqa: PLR0913 - a command's parameters are its options
         severity=severity.lower(),
         state=state.lower(),
     )
-    if context.invoked_subcommand is not None:
+    command = context.invoked_subcommand
+    if command is not None:
         if any(chosen) or xlsx or json:
             raise ConfigurationError(
-                f"Options stand before `{context.invoked_subcommand}`. Nothing was changed.",
+                f"Options stand before `{command}`. Nothing was changed.",
                 "Write them after it: `partner-sync breaks resolve --rule RULE`.",
             )
         return None
@@ -64,13 +65,7 @@ def list_breaks(  # noqa: PLR0913 - a command's parameters are its options
     rows = listed.breaks.to_pylist()
     sums = finance.breaks.totals(rows)
     if xlsx:
-        # Before anything is printed: the workbook may exist already.
-        numbers_as_text = finance.breaks.write_file(listed.breaks, xlsx)
-        _show_breaks(listed, rows, sums, as_table=False)
-        line(f"Wrote {counted(len(rows), 'break')} to {xlsx}. Fill in decision, owner and reason,")
-        line(f"then run `partner-sync breaks decide {shlex.quote(str(xlsx))}`.")
-        if numbers_as_text:
-            line(f"{', '.join(numbers_as_text)}: {NUMBERS_AS_TEXT}", style="yellow")
+        _write_workbook(listed, rows, sums, xlsx)
     else:
         _show_breaks(listed, rows, sums, as_table=True)
         if not rows:
@@ -80,6 +75,22 @@ def list_breaks(  # noqa: PLR0913 - a command's parameters are its options
     _show_materiality(listed.materiality)
     show_covered(listed.covered)
     return ExitCode.NEEDS_ATTENTION if listed.doubts else ExitCode.DONE
+
+
+def _write_workbook(
+    listed: "finance.breaks.BreakList",
+    rows: list[dict[str, Any]],
+    sums: list[dict[str, Any]],
+    file: Path,
+) -> None:
+    """Write breaks to a new workbook, and say what to do with it."""
+    # Before anything is printed: the workbook may exist already.
+    numbers_as_text = finance.decisions_file.write_file(listed.breaks, file)
+    _show_breaks(listed, rows, sums, as_table=False)
+    line(f"Wrote {counted(len(rows), 'break')} to {file}. Fill in decision, owner and reason,")
+    line(f"then run `partner-sync breaks decide {shlex.quote(str(file))}`.")
+    if numbers_as_text:
+        line(f"{', '.join(numbers_as_text)}: {NUMBERS_AS_TEXT}", style="yellow")
 
 
 def _show_breaks(
@@ -181,7 +192,7 @@ def _record(session: "app.session.AppSession", rows: list[dict[str, Any]], *, ye
         columns.insert(-1, "new_owner")
     show(_named(rows), columns)
     confirm(f"Record {counted(len(rows), 'decision')}?", yes=yes)
-    return show_and_reconcile(session, finance.breaks.record_decisions(session, rows))
+    return show_and_reconcile(session, finance.break_decisions.record_decisions(session, rows))
 
 
 def _add_command(kind: str, text: str) -> None:
@@ -209,9 +220,9 @@ def _add_command(kind: str, text: str) -> None:
             state=state.lower(),
             break_id=break_id,
         )
-        decision = finance.breaks.BreakDecision(kind, reason, owner)
+        decision = finance.break_decisions.BreakDecision(kind, reason, owner)
         session = open_home()
-        rows = finance.breaks.choose_breaks(session, chosen, decision)
+        rows = finance.break_decisions.choose_breaks(session, chosen, decision)
         return _record(session, rows, yes=yes)
 
 
@@ -228,5 +239,5 @@ def decide_from_file(
 ) -> int:
     """Record the decisions of a workbook or CSV file: all, or none if a row is wrong."""
     session = open_home()
-    rows = finance.breaks.read_decisions(session, file)
+    rows = finance.decisions_file.read_decisions(session, file)
     return _record(session, rows, yes=yes)

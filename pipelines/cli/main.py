@@ -11,7 +11,7 @@ import typer
 from typer import Argument, Option
 
 from pipelines import app
-from pipelines.cli import breaks, demo, finance, own, program, statement, trace, warehouse
+from pipelines.cli import breaks, close, demo, finance, own, program, statement, trace, warehouse
 from pipelines.cli.outcomes import run_build, run_sync, show_status
 from pipelines.cli.terminal import LOG, line, open_home, show, show_error
 from pipelines.core import stop
@@ -19,7 +19,18 @@ from pipelines.core.errors import ConfigurationError, ExitCode
 from pipelines.core.text import from_system, printable
 
 # Each of these modules adds its commands to `program` when it is imported.
-__all__ = ["breaks", "demo", "finance", "main", "own", "program", "statement", "trace", "warehouse"]
+__all__ = [
+    "breaks",
+    "close",
+    "demo",
+    "finance",
+    "main",
+    "own",
+    "program",
+    "statement",
+    "trace",
+    "warehouse",
+]
 Text = str | None
 Connections = Annotated[
     list[str] | None,

@@ -50,6 +50,11 @@ def statement(  # noqa: PLR0913 - a command's parameters are its options
         )
     first = _first_day(month)
     rows = finance.statement.write_statements(session, first, partner, connection, with_pdf=pdf)
+    return _show_written(session, rows)
+
+
+def _show_written(session: "app.session.AppSession", rows: list[dict[str, Any]]) -> int:
+    """Print which statements were written, and what is wrong; return the exit code."""
     _add_states(rows)
     show(rows, WRITTEN)
     written = [row for row in rows if row["number"]]

@@ -127,22 +127,17 @@ def erase(
 
 def _show_kept(session: "AppSession", identifier: str) -> None:
     """Name what contains a value and is not erased, and say why."""
-    copies = app.maintenance.copies_with(session, identifier)
-    if copies:
-        line(KEPT_COPIES, style="yellow")
-        show(copies)
-    remarks = app.maintenance.remarks_with(session, identifier)
-    if remarks:
-        line(KEPT_REMARKS, style="yellow")
-        show(remarks)
-    configuration = app.maintenance.configuration_with(session, identifier)
-    if configuration:
-        line(KEPT_CONFIGURATION, style="yellow")
-        show(configuration)
-    own = finance.own_check.sources_with(session, identifier)
-    if own:
-        line(KEPT_OWN, style="yellow")
-        show(own)
+    kept = (
+        (KEPT_COPIES, app.maintenance.copies_with),
+        (KEPT_REMARKS, app.maintenance.remarks_with),
+        (KEPT_CONFIGURATION, app.maintenance.configuration_with),
+        (KEPT_OWN, finance.own_check.sources_with),
+    )
+    for text, find in kept:
+        rows = find(session, identifier)
+        if rows:
+            line(text, style="yellow")
+            show(rows)
 
 
 def _show_result(result: "SearchResult") -> None:

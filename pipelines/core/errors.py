@@ -1,6 +1,11 @@
-"""Expected failures; anything else is a defect and keeps its traceback."""
+"""Here: expected failures; any other exception is a defect and keeps its traceback."""
 
 from enum import IntEnum
+from typing import Final
+
+from pipelines.core.text import printable
+
+DEFECT: Final = "This is a defect of partner-sync. Report it with this message."
 
 
 class ExitCode(IntEnum):
@@ -107,3 +112,11 @@ class StorageFailed(PartnerSyncError):
     """A disk or database cannot be read or written: full, read-only or damaged."""
 
     may_pass = True  # a server may be back, or another machine may have a good disk
+
+
+def as_failure(error: Exception, what: str) -> PartnerSyncError:
+    """Return an error as an expected failure; of a defect, `what` says what it prevented."""
+    if isinstance(error, PartnerSyncError):
+        return error
+    message = f"{what}: unexpected {type(error).__name__}: {printable(error)}."
+    return PartnerSyncError(message, DEFECT)

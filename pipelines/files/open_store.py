@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from sqlalchemy import select
 
 from pipelines.config.settings import Settings
+from pipelines.config.values import PREFIX
 from pipelines.core.clock import Clock
 from pipelines.core.errors import ConfigurationError
 from pipelines.files.store import IN_FOLDER, MARK, FileStore
@@ -18,6 +19,20 @@ if TYPE_CHECKING:
     from pipelines.files.bucket import Bucket
 
 HOME_ID: Final = "home.id"
+# Settings that a home needs once it was opened with them: the file that marks such a home, what it
+# means, and when to delete it.
+MARKS: Final = {
+    "metadata_url": (
+        HOME_ID,
+        "The metadata of the home {root} are on a PostgreSQL server",
+        "metadata.db is in use again",
+    ),
+    "files": (
+        MARK,
+        "The home {root} has copies of files in a bucket",
+        "the home has all files itself again",
+    ),
+}
 
 
 def require_settings(settings: Settings) -> None:
@@ -27,20 +42,13 @@ def require_settings(settings: Settings) -> None:
     own, and without any scan. It would publish, and end the runs of other processes as killed.
     """
     root = settings.home.root
-    if settings.metadata_url is None and (root / HOME_ID).exists():
-        raise ConfigurationError(
-            f"The metadata of the home {root} are on a PostgreSQL server, but metadata_url is not "
-            "set. Nothing was read or changed.",
-            "Set metadata_url in settings.toml, or PARTNER_SYNC_METADATA_URL for each process. If "
-            f"metadata.db is in use again, delete {root / HOME_ID}.",
-        )
-    if settings.files is None and (root / MARK).exists():
-        raise ConfigurationError(
-            f"The home {root} has copies of files in a bucket, but files is not set. Nothing was "
-            "read or changed.",
-            "Set files in settings.toml, or PARTNER_SYNC_FILES for each process. If the home has "
-            f"all files itself again, delete {root / MARK}.",
-        )
+    for setting, (mark, what, otherwise) in MARKS.items():
+        if getattr(settings, setting) is None and (root / mark).exists():
+            raise ConfigurationError(
+                f"{what.format(root=root)}, but {setting} is not set. Nothing was read or changed.",
+                f"Set {setting} in settings.toml, or {PREFIX}{setting.upper()} for each process. "
+                f"If {otherwise}, delete {root / mark}.",
+            )
 
 
 def open_store(settings: Settings, metadata: Metadata, clock: Clock) -> FileStore:

@@ -1,34 +1,27 @@
-"""Takes over approvals of closes that other users of the machine left in the inbox.
+"""Here: which approvals of other users close a month, and what is kept as evidence of them.
 
-Here: what counts as an approval, and the evidence that is kept of it. Not here: how a user approves
-a copy (approve), what a month must fulfil (close_refusals).
+Not here: how a user approves a copy (approve), files in the inbox (inbox), approvals on a server
+(database_approvals), what a month must fulfil (close_refusals).
 
-Who approved is the owner of a file in the inbox: the kernel says so, no variable of the
-environment. Anybody may put files there, so nothing in them is trusted: the digest must be the one
-in the metadata database, and the owner a user of the machine who is neither root, nor the home's
-user, nor the preparer.
+Nothing in an approval is trusted: the digest must be the one in the metadata database, and the
+owner a user of the machine who is neither root, nor the home's user, nor the preparer.
 """
 
-import errno
 import json
 import logging
 import os
-import stat
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any, Final
 
-import msgspec
-
-from pipelines.config.home import Home
 from pipelines.core.errors import LockHeld, PartnerSyncError
 from pipelines.core.files import private_folder, share, storing
 from pipelines.core.person import is_known, name_of
 from pipelines.core.text import printable
 from pipelines.finance.database_approvals import read_approvals
-from pipelines.finance.inputs import copy_folder, read_copies
+from pipelines.finance.inbox import Note, Refused, read_note, waiting_files
+from pipelines.finance.inputs import copy_folder, read_copies, standing_closes
 from pipelines.finance.late_postings import why_late
 from pipelines.finance.reconcile.close_copy import MANIFEST, require_intact
 from pipelines.metadata.locks import hold_lock
@@ -36,55 +29,9 @@ from pipelines.metadata.tables import Close
 from pipelines.versions.change import BUILD
 from pipelines.versions.stores import Stores
 
-INBOX_MODE: Final = 0o1733  # anybody adds files; only this user lists them; nobody removes others'
-LARGEST_NOTE: Final = 10_000  # bytes
-NO_FILES: Final = (errno.ELOOP, errno.ENXIO, errno.EACCES)  # a link, a socket, unreadable
-NOBODY: Final = (
-    0,
-    65534,
-)  # root can write any file; of the second is what a mount or container cannot say
-FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class Note:
-    """What an approval says, and the user who owns it: of the machine, or of a server (`role`).
-
-    `refusal`: why it counts for nothing, where the server says so.
-    """
-
-    owner: int | None
-    month: str
-    number: int
-    manifest_sha256: str
-    role: str = ""
-    refusal: str = ""
-
-    @property
-    def approver(self) -> str:
-        """Return the name of the user."""
-        return self.role or name_of(self.owner or 0)
-
-
-class Written(msgspec.Struct):
-    """The content of such a file; `inode` is its own number."""
-
-    month: str
-    number: int
-    manifest_sha256: str
-    inode: int
-
-
-class Refused(Exception):
-    """Says why a file in the inbox is no approval."""
-
-
-def open_inbox(home: Home) -> None:
-    """Create the folder into which other users put approvals. Raises StorageFailed."""
-    with storing(home.inbox, "`partner-sync close prepare`"):
-        home.inbox.mkdir(exist_ok=True)
-        home.inbox.chmod(INBOX_MODE)
+# Root can write any file. The second owns what a mount or container cannot say the owner of.
+NOBODY: Final = (0, 65534)
 
 
 def why_not_by(user: int, others: list[int | None]) -> str:
@@ -113,14 +60,8 @@ def take_over(stores: Stores) -> list[str]:
     if stores.settings.metadata_url is not None:
         return _take_over_of_server(stores)
     inbox = stores.settings.home.inbox
-    try:
-        files = sorted(file for file in inbox.iterdir() if not file.name.startswith("."))
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        logger.warning("%s cannot be read: %s. No month was closed.", inbox, error.strerror)
-        return []
-    if not files:  # one that begins with a point is being written
+    files = waiting_files(inbox)
+    if not files:
         return []
     try:
         with hold_lock(stores.metadata.locks, BUILD, timeout_seconds=0):
@@ -134,7 +75,7 @@ def _take_over(stores: Stores, files: list[Path]) -> list[str]:
     sentences = []
     for file in files:
         try:
-            note = _read(file)
+            note = read_note(file)
             sentences.append(_close(stores, note))
             _keep(stores, file, note)
         except Refused as refusal:
@@ -187,44 +128,12 @@ def _notes_of_server(stores: Stores) -> list[Note]:
     return notes
 
 
-def _read(file: Path, *, is_moved: bool = False) -> Note:
-    """Return what a file says that anybody may have made. Raises Refused, and OSError.
-
-    `is_moved`: it was taken over, and may have come from a backup since, as another file.
-    """
-    try:
-        descriptor = os.open(file, FLAGS)
-    except OSError as error:
-        if error.errno in NO_FILES:
-            raise Refused("it is no file of its own") from error
-        raise
-    try:
-        about = os.fstat(descriptor)
-        # What others may write, they may have written.
-        is_own = stat.S_ISREG(about.st_mode) and about.st_nlink == 1 and not about.st_mode & 0o022
-        if not is_own:
-            raise Refused("it is no file of its own")
-        content = os.read(descriptor, LARGEST_NOTE)
-    finally:
-        os.close(descriptor)
-    try:
-        found = msgspec.json.decode(content, type=Written)
-    except msgspec.DecodeError as error:
-        raise Refused("it is no approval") from error
-    except RecursionError as error:
-        raise Refused("it is no approval") from error
-    if found.inode != about.st_ino and not is_moved:
-        raise Refused("it was written as another file")
-    return Note(about.st_uid, found.month, found.number, found.manifest_sha256)
-
-
 def _close(stores: Stores, note: Note) -> str:
     """Close the month that a note approves; return a sentence. Raises Refused, PartnerSyncError."""
     approver = note.approver
     what = f"{note.month} ({note.number:03}), approved by {approver}"
-    copies = read_copies(stores)
     folder = copy_folder(stores, _month_of(note), note.number)
-    prepared = copies.get(folder)
+    prepared = read_copies(stores).get(folder)
     if prepared is None:
         raise Refused(f"{what}: there is no such copy")
     if note.manifest_sha256 != prepared.manifest_sha256:
@@ -234,11 +143,8 @@ def _close(stores: Stores, note: Note) -> str:
     is_standing = prepared.state == "closed" and prepared.reopened_at is None
     if is_standing and prepared.reviewer == approver:
         return f"{what}, is closed."  # the command that took it over was killed
-    is_closed = any(
-        each.month == prepared.month and each.state == "closed" and each.reopened_at is None
-        for each in copies.values()
-    )
-    if prepared.state != "prepared" or is_closed:
+    closed = {close.month for close in standing_closes(stores).values()}
+    if prepared.state != "prepared" or prepared.month in closed:
         raise Refused(f"{what}: the month is closed, or was prepared again since")
     late = why_late(stores, prepared, folder)
     if late:
@@ -308,7 +214,7 @@ def why_not_evident(stores: Stores, close: Close) -> str:
         return _why_not_on_server(stores, close)
     file = _evidence(stores, f"{close.month:%Y-%m}", close.number)
     try:
-        note = _read(file, is_moved=True)
+        note = read_note(file, is_moved=True)
     except OSError as error:
         return f"The approval {file} cannot be read: {error.strerror}."
     except Refused as refusal:

@@ -1,66 +1,43 @@
-"""Makes the books of the published version, and publishes them.
+"""Here: the books of the published version are made and published.
 
 Books hold what follows from one version of the warehouse, the mapping, closes of months, and what
 finance remembers: facts, in tables. What follows from decisions about breaks is in views over these
 facts, so after a decision they are copied and only the table of decisions changes.
+
+Not here: whether books are outdated (books_state), what they rest on (inputs), the statements
+(reconcile).
 """
 
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
+from typing import Final
 
 import duckdb
 from sqlalchemy import select
 
 from pipelines.core import stop
-from pipelines.core.errors import ConfigurationError, MemoryRefused, PartnerSyncError
+from pipelines.core.errors import ConfigurationError, MemoryRefused, PartnerSyncError, as_failure
 from pipelines.core.text import counted, printable
 from pipelines.finance import earlier_books, memory, own_books
 from pipelines.finance.approvals import take_over
-from pipelines.finance.doubt import of_another_version
+from pipelines.finance.books_state import BooksState, wanted, whole_state, write_about
 from pipelines.finance.inputs import read_inputs
 from pipelines.finance.reconcile.basis import Inputs, replace_decisions
 from pipelines.finance.reconcile.engine import reconcile
-from pipelines.metadata.tables import BooksRow, Close
+from pipelines.metadata.tables import Close
 from pipelines.versions.catalog import comment, read_comments
-from pipelines.versions.change import change_versions, require_lock, storage_error
+from pipelines.versions.change import change_versions, require_lock
 from pipelines.versions.enough_memory import with_enough_memory
+from pipelines.versions.publish import storage_error
 from pipelines.versions.stores import Stores
 from pipelines.warehouse.books import FORMAT, MAKE_AGAIN, Books, BooksFolder
-from pipelines.warehouse.duckdb_file import Row
 from pipelines.warehouse.memory_limit import is_memory_refused
 from pipelines.warehouse.version_files import Version
 
-# Not anew in a copy: its comments stay.
-CREATE_ABOUT: Final = """
-CREATE TABLE IF NOT EXISTS books.meta.books (
-    version INTEGER, number INTEGER, made_at TIMESTAMPTZ, format INTEGER, digest VARCHAR,
-    decisions VARCHAR, mapping VARCHAR
-);
-DELETE FROM books.meta.books;
-"""
-INSERT_ABOUT: Final = """
-INSERT INTO books.meta.books
-VALUES ($version, $number, $made_at, $format, $digest, $decisions, $mapping)
-"""
-ABOUT: Final = """
-SELECT books.version, books.digest, books.decisions FROM books.meta.books AS books
-"""
+NOT_MADE: Final = "The books cannot be made"
 logger = logging.getLogger(__name__)
-
-
-class BooksState(NamedTuple):
-    """What books are of: a version, a digest of all inputs but decisions, one of these."""
-
-    version: int
-    digest: str
-    decisions: str
-
-    def has_facts_of(self, other: "BooksState") -> bool:
-        """Return whether books differ at most in decisions about breaks."""
-        return self.version == other.version and self.digest == other.digest
 
 
 @dataclass(frozen=True)
@@ -119,7 +96,7 @@ def make_only_books(stores: Stores) -> BooksResult:
         made = _make(stores, again=True)
     except Exception as error:  # noqa: BLE001 - a defect of finance must not keep what has to go
         stop.raise_if_requested()
-        failure = _as_failure(error)
+        failure = as_failure(error, NOT_MADE)
         made = BooksResult(None, problem=str(failure), remedy=failure.remedy)
     require_lock(stores)
     if made.books is None:
@@ -131,27 +108,20 @@ def make_only_books(stores: Stores) -> BooksResult:
 
 
 def try_books(stores: Stores) -> BooksResult:
-    """Do so; where that fails, log and return why: the version is published all the same."""
+    """Make books as `make_books` does; if that fails, log and return why.
+
+    The version stays published.
+    """
     try:
         return _make_in_two_tries(stores)
     except Exception as error:  # noqa: BLE001 - a defect of finance must not hold back the data
-        failure = _as_failure(error)
+        failure = as_failure(error, NOT_MADE)
     stop.raise_if_requested()
     logger.warning("%s %s", failure, failure.remedy)
     books = None
     with suppress(PartnerSyncError):
         books = BooksFolder(stores.warehouse).published()
     return BooksResult(books, problem=str(failure), remedy=failure.remedy)
-
-
-def _as_failure(error: Exception) -> PartnerSyncError:
-    """Return an error as one for people; an unexpected one is a defect."""
-    if isinstance(error, PartnerSyncError):
-        return error
-    return PartnerSyncError(
-        f"The books cannot be made: unexpected {type(error).__name__}: {printable(error)}.",
-        "This is a defect of partner-sync. Report it with this message.",
-    )
 
 
 def _make_in_two_tries(stores: Stores) -> BooksResult:
@@ -169,68 +139,6 @@ def _make_in_two_tries(stores: Stores) -> BooksResult:
     return make_books(stores)
 
 
-def wanted(version: Version, inputs: Inputs) -> BooksState:
-    """Return what books of a version with these inputs would be of."""
-    return BooksState(version.number, inputs.digest, inputs.decisions_digest)
-
-
-def state_of(stores: Stores, books: Books | None) -> BooksState | None:
-    """Return what books are of; None for none, and for some that cannot be read."""
-    if books is None:
-        return None
-    with (
-        suppress(PartnerSyncError, duckdb.Error),
-        BooksFolder(stores.warehouse).open_alone(books) as db,
-    ):
-        ((version, digest, decisions),) = db.execute(ABOUT).fetchall()
-        return BooksState(version, digest, decisions)
-    return None
-
-
-def _whole_state(stores: Stores, books: Books | None) -> BooksState | None:
-    """Return what books are of; None for some of which a part cannot be read."""
-    try:
-        if books is not None:
-            BooksFolder(stores.warehouse).verify(books)
-    except PartnerSyncError as error:
-        logger.warning("%s They are made again.", error)
-        return None
-    return state_of(stores, books)
-
-
-def why_outdated(stores: Stores) -> str:
-    """Return why the published books show less than is known, as a sentence; empty: they do not.
-
-    Raises PartnerSyncError.
-    """
-    version = stores.warehouse.published()
-    if version is None:
-        return ""
-    books = BooksFolder(stores.warehouse).published()
-    if books is None:
-        return f"There are no books of version {version.number}: nothing is reconciled."
-    if books.version != version.number:
-        with stores.metadata.transaction() as session:
-            about = session.get(BooksRow, (books.version, books.number))
-        made_at = about.made_at if about else None
-        return of_another_version(books.version, version.number, made_at)
-    return _why_other(books, state_of(stores, books), wanted(version, read_inputs(stores)))
-
-
-def _why_other(books: Books, state: BooksState | None, aim: BooksState) -> str:
-    """Return why books of the right version are not of these inputs; empty: they are."""
-    if state is None:
-        return f"The books {books} cannot be read."
-    if state.digest != aim.digest:
-        return (
-            f"The books {books} were made with another mapping, before a month was closed or "
-            "reopened, before a value was erased, or by another release."
-        )
-    if state != aim:
-        return f"The books {books} do not show the newest decisions about breaks."
-    return ""
-
-
 def _make(stores: Stores, *, again: bool) -> BooksResult:
     version = stores.warehouse.published()
     if version is None:
@@ -240,7 +148,7 @@ def _make(stores: Stores, *, again: bool) -> BooksResult:
     memory.settle(stores)
     inputs = read_inputs(stores)
     published = folder.published()
-    state = None if again else _whole_state(stores, published)
+    state = None if again else whole_state(stores, published)
     aim = wanted(version, inputs)
     if published and state == aim and not own_books.have_changed(stores, published, inputs):
         # A killed process may have left older ones.
@@ -263,13 +171,19 @@ def _make(stores: Stores, *, again: bool) -> BooksResult:
             return _write(stores, version, inputs, _Source())
 
     books, new = with_enough_memory(stores, write)
+    _publish(stores, books, new)
+    return BooksResult(books, is_new=True)
+
+
+def _publish(stores: Stores, books: Books, new: memory.NewMemory) -> None:
+    """Record what books add to memory, swap the symlink to them, then delete older ones."""
+    folder = BooksFolder(stores.warehouse)
     require_lock(stores)
     memory.record(stores, books, new)
     stop.raise_if_requested()
     require_lock(stores)
     folder.link(books)
     _drop_older(stores, folder, books)
-    return BooksResult(books, is_new=True)
 
 
 def _with_memory(stores: Stores, inputs: Inputs) -> Inputs:
@@ -321,13 +235,13 @@ def _write(
         if not source.needs_memory:
             replace_decisions(db, inputs.decisions)
             new = memory.NewMemory(memory.read_as_of(db))
-            _write_about(db, about)
+            write_about(db, about)
             return books, new
         logger.info("Books of version %s: reconciling %s.", version.number, source.text)
         may_grow = stores.warehouse.memory_limit.larger() is not None
         reconcile(db, replace(inputs, may_grow=may_grow, connections=changed))
         new = memory.find_new(db)
-        _write_about(db, about)
+        write_about(db, about)
         if changed is None:
             # One commit waits for the disk once, not 670 times.
             db.begin()
@@ -336,12 +250,6 @@ def _write(
         else:
             earlier_books.merge(db, changed)
     return books, new
-
-
-def _write_about(db: duckdb.DuckDBPyConnection, about: Row) -> None:
-    """Write what books are of."""
-    db.execute(CREATE_ABOUT)
-    db.execute(INSERT_ABOUT, about)
 
 
 @contextmanager

@@ -1,44 +1,27 @@
-"""Breaks of the published books: list them, and record what people decide about them.
+"""Here: breaks of the published books, with what else these books say of them.
 
-People decide by command, or in a workbook of breaks that is written and read back here.
+Not here: what a person decides about a break (break_decisions), the workbook of breaks
+(decisions_file), breaks on the page (finance.reports).
 """
 
 from collections.abc import Iterable
 from contextlib import suppress
 from decimal import Decimal
-from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import duckdb
 import pyarrow as pa
 
-from pipelines.core.errors import ConfigurationError
-from pipelines.core.files import storing, write_durably
-from pipelines.core.text import counted, printable
+from pipelines.core.text import printable
 from pipelines.finance import unread
-from pipelines.finance.decisions_file import read_rows, says
 from pipelines.finance.doubt import Doubt
 from pipelines.finance.materiality import create_break_order
 from pipelines.finance.reconciled import open_reconciled, read_age
 from pipelines.load.records import EXACT
-from pipelines.metadata.decisions import add_decision
-from pipelines.versions.export_table import list_tables
-from pipelines.versions.export_xlsx import write_workbook
 from pipelines.versions.stores import Stores
 from pipelines.warehouse.duckdb_file import Row, fetch_rows
 
 UNKNOWN: Final = "unknown_partner"
-KINDS: Final = ("assign", "resolve", "reopen")
-EMPTY: Final = ["decision", "owner", "reason"]
-COLUMNS: Final = ["break_id", "difference", "rows", *EMPTY]
-CREATE_SHEET: Final = """
-CREATE TABLE breaks AS
-SELECT
-    listed.* EXCLUDE (owner, reason, resolved_by, gone_at, rows_digest, since),
-    listed.owner AS assigned_to, listed.reason AS last_reason, NULL::VARCHAR AS decision,
-    NULL::VARCHAR AS owner, NULL::VARCHAR AS reason
-FROM listed
-"""
 BREAKS: Final = """
 SELECT
     breaks.break_id, breaks.severity, breaks.rule, breaks.connection, breaks.partner,
@@ -115,37 +98,6 @@ class BreakList(NamedTuple):
     notes: list[Doubt]
 
 
-class BreakDecision(NamedTuple):
-    """What a person decides about a break: one of KINDS. Only `assign` has an owner."""
-
-    decision: str
-    new_reason: str
-    new_owner: str = ""
-
-    def problem(self, row: Row) -> str:
-        """Return why this cannot be decided about a break; empty if it can."""
-        if self.decision not in KINDS:
-            return f"unknown decision `{printable(self.decision)}`, use {', '.join(KINDS)}"
-        if not self.new_reason.strip():
-            return "it has no reason"
-        has_owner = bool(self.new_owner.strip())
-        if self.decision == "assign" and not has_owner:
-            return "it has no owner"
-        if self.decision != "assign" and has_owner:
-            return f"{self.decision} takes no owner"
-        if not self._fits(row):
-            return f"the break is {row['state']}, so no {self.decision}"
-        return ""
-
-    def _fits(self, row: Row) -> bool:
-        """Return whether a break is in a state that this would change."""
-        is_resolved = row["state"] == "resolved"
-        if self.decision == "reopen":
-            # One that is gone is resolved by evidence, and no person can reopen it.
-            return is_resolved and row["gone_at"] is None
-        return not is_resolved
-
-
 def read_breaks(session: Stores, chosen: BreakFilter, *, with_resolved: bool = False) -> pa.Table:
     """Return breaks, most severe first, then by the size of the difference.
 
@@ -216,113 +168,3 @@ def totals(rows: Iterable[Row]) -> list[Row]:
 def _add(total: Row, difference: Decimal) -> None:
     total["breaks"] += 1
     total["difference"] = EXACT.add(total["difference"], difference)
-
-
-def choose_breaks(session: Stores, chosen: BreakFilter, decision: BreakDecision) -> list[Row]:
-    """Return the breaks for which a decision makes sense, each with it.
-
-    Raises ConfigurationError where there is no such break.
-    """
-    if not any(chosen):
-        raise ConfigurationError("No break and no filter is given. Nothing was changed.")
-    breaks = read_breaks(session, chosen, with_resolved=True).to_pylist()
-    fitting = []
-    problems = set()
-    for row in breaks:
-        problem = decision.problem(row)
-        if problem:
-            problems.add(problem)
-        else:
-            fitting.append(row | decision._asdict())
-    if not fitting:
-        raise ConfigurationError(
-            f"{len(breaks):,} breaks match {chosen}; there is none to {decision.decision}: "
-            f"{'; '.join(sorted(problems))}. Nothing was changed.",
-            "Run `partner-sync breaks` to see breaks with their states.",
-        )
-    return fitting
-
-
-def record_decisions(session: Stores, decided: list[Row]) -> str:
-    """Record decisions about breaks in one transaction; return what was done, as a sentence."""
-    with session.metadata.transaction() as db:
-        for row in decided:
-            kind = f"break_{row['decision']}"
-            difference = row["difference"]
-            decision = session.decision(kind, row["break_id"], row["new_reason"])
-            decision.details = {
-                "owner": row["new_owner"] or None,
-                "difference": None if difference is None else f"{difference:f}",
-                "rows": row["rows"],
-                "rows_digest": row["rows_digest"],
-                "since": row["since"].isoformat(),
-            }
-            add_decision(db, decision)
-    return f"Recorded {counted(len(decided), 'decision')}."
-
-
-def write_file(breaks: pa.Table, file: Path) -> list[str]:
-    """Write breaks to a new workbook; return the columns in which numbers are text.
-
-    Raises ConfigurationError where the file exists, StorageFailed.
-    """
-    if file.exists():
-        raise ConfigurationError(
-            f"{file} exists already, perhaps with decisions. It is left as it is.",
-            "Name a file that does not exist.",
-        )
-    part = file.with_name(f".{file.name}.part")
-    try:
-        with storing(file, "the command again"), duckdb.connect() as sheet:
-            sheet.register("listed", breaks)
-            sheet.execute(CREATE_SHEET)
-            (table,) = list_tables(sheet)
-            rounded = write_workbook(table, part)
-            write_durably(file, part.read_bytes())
-    finally:
-        part.unlink(missing_ok=True)
-    return rounded
-
-
-def read_decisions(session: Stores, file: Path) -> list[Row]:
-    """Return the breaks that a workbook or CSV file decides about, each with its decision.
-
-    Raises ConfigurationError if a row is wrong.
-    """
-    breaks = read_breaks(session, BreakFilter(), with_resolved=True).to_pylist()
-    known = {row["break_id"]: row for row in breaks}
-    decided: dict[str, Row] = {}
-    problems = []
-    for number, cells in enumerate(read_rows(file, COLUMNS), start=2):
-        if not any(cells[name] for name in EMPTY):
-            continue
-        break_id = cells["break_id"]
-        decision = BreakDecision(cells["decision"].lower(), cells["reason"], cells["owner"])
-        problem = _problem(known.get(break_id), cells, decision)
-        if break_id in decided:
-            problem = f"break `{break_id}` is in the file twice"
-        if problem:
-            problems.append(f"Row {number}: {problem}.")
-        else:
-            decided[break_id] = known[break_id] | decision._asdict()
-    if problems or not decided:
-        why = "no row has a decision."
-        if problems:
-            why = f"{counted(len(problems), 'row')} wrong. {' '.join(problems)}"
-        raise ConfigurationError(
-            f"Nothing of {file} was recorded: {why}",
-            "Correct the file, or write a new one with `partner-sync breaks --xlsx FILE`.",
-        )
-    return list(decided.values())
-
-
-def _problem(row: Row | None, cells: dict[Any, Any], decision: BreakDecision) -> str:
-    """Return why a row of a file cannot be taken over; empty if it can."""
-    if row is None:
-        return f"unknown break `{printable(cells['break_id'], 40)}`"
-    for name in ("difference", "rows"):
-        then = cells[name]
-        now = row[name]
-        if not says(then, now):
-            return f"{name} was `{printable(then, 40)}` in the file and is {now} now"
-    return decision.problem(row)

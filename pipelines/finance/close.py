@@ -13,8 +13,9 @@ import sqlalchemy
 
 from pipelines.core.errors import ConfigurationError, PartnerSyncError
 from pipelines.core.person import name_of
-from pipelines.finance.approvals import open_inbox, why_not_evident
+from pipelines.finance.approvals import why_not_evident
 from pipelines.finance.freeze import freeze_month, read_states
+from pipelines.finance.inbox import open_inbox
 from pipelines.finance.inputs import read_copies
 from pipelines.finance.late_postings import why_late
 from pipelines.finance.reconcile.close_copy import require_intact, why_otherwise

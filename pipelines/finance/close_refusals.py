@@ -15,7 +15,7 @@ import duckdb
 
 from pipelines.core.proof import rests_on_one_reading
 from pipelines.core.text import counted, is_one_of, printable
-from pipelines.finance.books import why_outdated
+from pipelines.finance.books_state import why_outdated
 from pipelines.finance.inputs import standing_closes
 from pipelines.finance.mapping import REMEDY, Mapping, mapping_digest, read_mapping
 from pipelines.finance.reconcile.close_copy import MAPPING, require_intact
@@ -25,7 +25,7 @@ from pipelines.finance.reconcile.roles import SIDES
 from pipelines.finance.reconciled import EVALUATED, create_rows, open_reconciled
 from pipelines.finance.signing import not_assigned, signers_of
 from pipelines.metadata.scans import held_scans
-from pipelines.metadata.tables import Close
+from pipelines.metadata.tables import Close, Scan
 from pipelines.versions.change import require_unchanged
 from pipelines.versions.stores import Stores
 from pipelines.warehouse.duckdb_file import Row, fetch_rows
@@ -241,11 +241,7 @@ def _not_complete(
     """
     with session.metadata.transaction() as rows:
         held = {(scan.connection, scan.stream): scan for scan in held_scans(rows)}
-    proofs = {
-        (proof["connection"], proof["stream"]): proof
-        for proof in fetch_rows(db, PROOFS, {"month": month})
-        if _is_among(proof["connection"], connections)
-    }
+    proofs = _proofs(db, month, connections)
     with_month = {name for name, proof in proofs.items() if proof["has_month"]}
     names = set(with_month)
     for connection, streams in session.lists().items():
@@ -254,16 +250,35 @@ def _not_complete(
     for connection, stream in sorted(names):
         why = _why_not_complete(proofs.get((connection, stream)), ends)
         scan = held.get((connection, stream))
-        if scan is not None and stream in SIDES:
-            began = f"{scan.started_at.astimezone(UTC):{TIME}}"
-            why = f"the scan of {stream} of {connection} that began at {began} waits for approval"
-            approve = f'partner-sync approve {connection} {stream} --reason "..."'
-            remedy = f"Run `{approve}`, or the same with --reject; then review the month."
-            yield f"{why}: {scan.reason}", remedy
-        elif why and stream in SIDES:
+        if stream not in SIDES:
+            continue
+        if scan is not None:
+            yield _why_held(scan)
+        elif why:
             yield f"{stream} of {connection} {why}", SYNC
     if not with_month:
         yield "the published version has no record of it", "Check the month and the mapping."
+
+
+def _proofs(
+    db: duckdb.DuckDBPyConnection, month: date, connections: list[str] | None
+) -> dict[tuple[str, str], Row]:
+    """Return what is proven of the lists of some connections, by connection and stream."""
+    proofs = {}
+    for proof in fetch_rows(db, PROOFS, {"month": month}):
+        if _is_among(proof["connection"], connections):
+            proofs[proof["connection"], proof["stream"]] = proof
+    return proofs
+
+
+def _why_held(scan: Scan) -> tuple[str, str]:
+    """Return that a scan waits for a person, and what the person can do."""
+    list_name = f"{scan.connection} {scan.stream}"
+    began = f"{scan.started_at.astimezone(UTC):{TIME}}"
+    why = f"the scan of {scan.stream} of {scan.connection} that began at {began} waits for approval"
+    approve = f'partner-sync approve {list_name} --reason "..."'
+    remedy = f"Run `{approve}`, or the same with --reject; then review the month."
+    return f"{why}: {scan.reason}", remedy
 
 
 def _why_not_complete(proof: Row | None, ends: datetime) -> str:

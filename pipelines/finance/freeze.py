@@ -36,10 +36,7 @@ from pipelines.finance.inputs import (
 from pipelines.finance.late_postings import previous_copy
 from pipelines.finance.mapping import mapping_of
 from pipelines.finance.own_copy import read_own_rows
-from pipelines.finance.reconcile.close_copy import (
-    JOURNAL,
-    require_intact,
-)
+from pipelines.finance.reconcile.close_copy import JOURNAL, require_intact
 from pipelines.finance.reconcile.views import hide_names
 from pipelines.finance.reconciled import open_books
 from pipelines.finance.report import read_figures_of_books

@@ -19,8 +19,8 @@ from pipelines.metadata.tables import Close
 from pipelines.versions.stores import Stores
 from pipelines.warehouse.books import FORMAT
 
-# Grows where the code beside the statements concludes other things of the same rows: books are then
-# made again.
+# Raised when code outside the statements makes other figures of the same rows. Books are then made
+# again.
 RULES_VERSION: Final = 4
 
 

@@ -289,7 +289,7 @@ def parse_mapping(text: str) -> Mapping:
 def mapping_digest(file: Path) -> str:
     """Return a digest of a mapping file, right or wrong; empty without one.
 
-    Of one that cannot be read, why: reading it says so to people.
+    Of a file that cannot be read, it is the reason.
     """
     try:
         return content_digest(values.read_content(file))

@@ -14,7 +14,7 @@ from pipelines.core.text import counted, printable
 from pipelines.finance.mapping import Mapping, read_mapping
 from pipelines.finance.materiality import amount_text, propose_materiality
 from pipelines.finance.reconcile.propose import propose_roles
-from pipelines.finance.reconcile.roles import read_columns
+from pipelines.finance.reconcile.roles import FieldColumn, read_columns
 from pipelines.finance.reconcile.time_zones import TimeZones, find_time_zones
 from pipelines.versions.configuration import accept_configuration
 from pipelines.versions.stores import Stores
@@ -54,24 +54,27 @@ def propose(session: Stores) -> list[Row]:
         terms = _time_zone_rows(current, zones)
         amounts = propose_materiality(db, _merged(mapping, [*found, *terms]))
     rows = []
-    for role, (field, evidence) in proposals.items():
+    for role, proposal in proposals.items():
         value = _value(current, role)
-        problem = ""
-        # A field that a person set. The fields of partners are documented, so they are no problem.
-        if role in mapping.fields() and value != _value(Mapping(), role):
-            side = role.partition(".")[0]
-            fields = [column.path for column in columns if column.stream == side]
-            problem = _problem(role, value, fields)
-        rows.append(
-            {
-                "role": role,
-                "field": field,
-                "evidence": evidence,
-                "current_mapping": value if value or role in OTHER_VALUES else None,
-                "problem": problem,
-            }
-        )
+        row = {
+            "role": role,
+            "field": proposal.field,
+            "evidence": proposal.evidence,
+            "current_mapping": value if value or role in OTHER_VALUES else None,
+            "problem": _problem_of_set(mapping, role, value, columns),
+        }
+        rows.append(row)
     return [*rows, *terms, *_amount_rows(mapping, amounts)]
+
+
+def _problem_of_set(mapping: Mapping, role: str, value: Any, columns: list[FieldColumn]) -> str:
+    """Return what is wrong with the field that a person set for a role; empty: nothing."""
+    # The fields of partners are documented, so they are no problem.
+    if role not in mapping.fields() or value == _value(Mapping(), role):
+        return ""
+    side = role.partition(".")[0]
+    fields = [column.path for column in columns if column.stream == side]
+    return _problem(role, value, fields)
 
 
 def _time_zone_rows(current: Mapping | None, zones: TimeZones) -> list[Row]:

@@ -13,7 +13,7 @@ import duckdb
 
 from pipelines.core.errors import ConfigurationError
 from pipelines.core.text import printable
-from pipelines.finance.books import why_outdated
+from pipelines.finance.books_state import why_outdated
 from pipelines.finance.doubt import Doubt
 from pipelines.finance.mapping import REMEDY, parse_mapping
 from pipelines.finance.reconcile.statements import RULES

@@ -15,7 +15,7 @@ import duckdb
 from pipelines.core.errors import ConfigurationError
 from pipelines.core.text import printable, quote_text
 from pipelines.finance import mapping as mappings
-from pipelines.finance.books import why_outdated
+from pipelines.finance.books_state import why_outdated
 from pipelines.finance.inputs import read_copies
 from pipelines.finance.reconcile.close_copy import MAPPING, require_intact
 from pipelines.finance.reconcile.own.inputs import RULE

@@ -4,7 +4,6 @@ Here: where each value of a record goes. Not here: which places there are (`sche
 column makes of its values (`store.py`).
 """
 
-import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from pipelines.load.extras import extra_text, put, with_numbers_as_text
 from pipelines.load.observe import observe
 from pipelines.load.paths import MAP_NAME, MAP_VALUE, FieldPath
 from pipelines.load.place import CONTAINER_KINDS, Kind, Place
@@ -32,10 +32,6 @@ from pipelines.load.values import single_values, to_staged
 
 Integers: TypeAlias = npt.NDArray[np.int64]
 Booleans: TypeAlias = npt.NDArray[np.bool_]
-ExtraValues: TypeAlias = dict[int, dict[FieldPath, Any]]
-"""Values for `_extra`, by row, and by path from the row inwards."""
-# Sorted: the same fields in another order, or beside other records, are the same text.
-extra_text = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode
 
 
 @dataclass
@@ -57,7 +53,7 @@ class TableRows:
     def keep_extra(self, row: int, path: FieldPath, value: Any) -> None:
         """Put a value in `_extra` of a row, at its place in it."""
         path_in_row = path[len(self.place.path) :]
-        _put((row, *path_in_row), value, into=self.extras)
+        put((row, *path_in_row), value, into=self.extras)
 
     def count(self) -> int:
         """Count the values in columns and in `_extra`."""
@@ -77,7 +73,7 @@ class TableRows:
         if self.extras:
             texts: list[str | None] = [None] * len(self.records)
             for row, extra in self.extras.items():
-                texts[row] = extra_text(_with_numbers_as_text(extra))
+                texts[row] = extra_text(with_numbers_as_text(extra))
             columns["_extra"] = pa.array(texts, pa.string())
         columns |= self.lengths
         columns |= self.columns
@@ -273,26 +269,6 @@ class Batch:
             rows.keep_extra(row, path, value)
 
 
-def add_to_extras(extras: pa.Array, added: ExtraValues) -> pa.Array:
-    """Return the texts of `_extra` with more values."""
-    texts = extras.to_pylist()
-    for row, values in added.items():
-        extra: dict[Any, Any] = json.loads(texts[row]) if texts[row] else {}
-        for path, value in values.items():
-            _put(path, value, into=extra)
-        texts[row] = extra_text(extra)
-    return pa.array(texts, pa.string())
-
-
-def _put(path: Sequence[Any], value: Any, *, into: dict[Any, Any]) -> None:
-    """Put a value at a path of nested objects, which are made where they are missing."""
-    *outer, last = path
-    inner = into
-    for step in outer:
-        inner = inner.setdefault(step, {})
-    inner[last] = value
-
-
 def _count_types(values: Sequence[Any]) -> Counter[type]:
     """Count values by type."""
     types = {*map(type, values)}
@@ -309,14 +285,3 @@ def _count_scalars(types: Counter[type]) -> int:
 
 def _are_of_type(wanted: type, values: Sequence[Any]) -> Booleans:
     return np.array([type(value) is wanted for value in values], np.bool_)
-
-
-def _with_numbers_as_text(value: Any) -> Any:
-    """Return a value with every number as text."""
-    if isinstance(value, dict):
-        return {name: _with_numbers_as_text(member) for name, member in value.items()}
-    if isinstance(value, list):
-        return [_with_numbers_as_text(item) for item in value]
-    if type(value) is int:
-        return str(value)
-    return value

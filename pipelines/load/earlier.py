@@ -15,6 +15,7 @@ import duckdb
 import pyarrow as pa
 
 from pipelines.core.text import quote_identifier
+from pipelines.load.extras import find
 from pipelines.load.paths import MAP_NAME, MAP_VALUE, FieldPath
 from pipelines.load.place import Kind, Place
 from pipelines.load.records import Number
@@ -101,10 +102,7 @@ class EarlierValues:
         """Return what the text of `_extra` of a row has at the path."""
         if text is None:
             return None
-        content = json.loads(text)
-        for step in self.path[len(self.table.path) :]:
-            content = content.get(step) if isinstance(content, dict) else None
-        return content
+        return find(json.loads(text), self.path[len(self.table.path) :])
 
     def _read_items(self, item: Place) -> dict[Position, list[RowCells]]:
         """Return the rows of a table of items that belong to the rows."""

@@ -17,15 +17,15 @@ import pyarrow as pa
 
 from pipelines.core import stop
 from pipelines.core.text import quote_identifier
-from pipelines.load.decode import Batch, TableRows, extra_text
+from pipelines.load.decode import Batch, TableRows
 from pipelines.load.earlier import EarlierValues
+from pipelines.load.extras import extra_text, remove
 from pipelines.load.history import ADD_COLUMN, CREATE_CHILDREN, create_views
 from pipelines.load.paths import MAP_NAME, MAP_VALUE, FieldPath, steps_to_row
 from pipelines.load.place import NUMBERS, Kind, Place
-from pipelines.load.reread import remove
 from pipelines.load.schema import Schema
 from pipelines.load.schema_table import write_schema
-from pipelines.load.stage import store_rows
+from pipelines.load.store import store_rows
 from pipelines.load.unpivot import MemberColumns, Unpivot, common_type, flat_columns
 from pipelines.load.values import texts_sent
 from pipelines.load.whole_column import have_two_spellings

@@ -22,15 +22,7 @@ from pipelines.core.parse import (
     parse_number,
     parse_time,
 )
-from pipelines.load.place import (
-    DIGITS,
-    HIGHEST,
-    INTEGER_DIGITS,
-    LOWEST,
-    Kind,
-    Place,
-    Seen,
-)
+from pipelines.load.place import DIGITS, HIGHEST, INTEGER_DIGITS, LOWEST, Kind, Place, Seen
 from pipelines.load.records import SCALE, nearest, scale_of, shortest, unpadded
 from pipelines.load.values import Sent, parts
 

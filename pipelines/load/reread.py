@@ -6,31 +6,34 @@ times of the rows stay, so no row counts as changed. Not here: which rows are re
 (`older.py`), and objects that become maps (`maps.py`).
 """
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import NoneType
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple
 
 import duckdb
 import pyarrow as pa
 
 from pipelines.config.types import DeclaredType
 from pipelines.core.text import quote_identifier
-from pipelines.load.decode import ExtraValues, add_to_extras, extra_text
+from pipelines.load.extras import (
+    Extras,
+    ExtraValues,
+    add_to_extras,
+    extra_text,
+    find,
+    is_single,
+    read_extras,
+    remove_single,
+)
 from pipelines.load.observe import observe
-from pipelines.load.paths import FieldPath, field_of
+from pipelines.load.paths import field_of
 from pipelines.load.place import DECLARED_KINDS, SCALARS, Kind, Place
 from pipelines.load.records import SCALE
 from pipelines.load.schema import ColumnTypes, Schema
 from pipelines.load.store import to_stored
 from pipelines.load.values import texts_sent, to_staged
-from pipelines.load.whole_column import (
-    ROWS_AT_ONCE,
-    has_extreme_day,
-    have_two_spellings,
-    on_column,
-)
+from pipelines.load.whole_column import ROWS_AT_ONCE, has_extreme_day, have_two_spellings, on_column
 
 SELECT_ROWS: Final = """
 SELECT history.rowid AS _number, history._extra{columns} FROM {table} AS history
@@ -43,8 +46,6 @@ UPDATE {table} AS history SET {columns}
 FROM read_again AS added
 WHERE added._number = history.rowid
 """
-Extras: TypeAlias = dict[int, Any]
-"""What `_extra` has, by row."""
 
 
 class TypeChange(NamedTuple):
@@ -171,7 +172,7 @@ class _HistoryRows:
     def decide(self) -> None:
         """Settle the types of the columns from all values that their rows have."""
         for batch in self._batches():
-            extras = _read_extras(batch)
+            extras = read_extras(batch.column("_extra"))
             for place in self._places:
                 observe(place, self._staged(place, batch, extras))
         for place in self._places:
@@ -184,7 +185,7 @@ class _HistoryRows:
 
     def _texts(self, place: Place) -> Iterator[pa.Array]:
         for batch in self._batches():
-            yield from texts_sent(self._staged(place, batch, _read_extras(batch)))
+            yield from texts_sent(self._staged(place, batch, read_extras(batch.column("_extra"))))
 
     def rewrite(self, changes: Sequence[TypeChange]) -> None:
         """Change types of columns, then write what the columns hold of each value now."""
@@ -233,15 +234,15 @@ class _HistoryRows:
             values = batch.column(place.name).to_pylist()
         path = place.path_in_row
         for row, extra in extras.items():
-            in_extra = _find(extra, path)
-            if _is_single(in_extra):
+            in_extra = find(extra, path)
+            if is_single(in_extra):
                 values[row] = in_extra
         return to_staged(values, {*map(type, values)} - {NoneType})
 
     def _converted(self, batch: pa.RecordBatch) -> pa.Table:
         """Return rows as they are to be written. Of `others`, NULL: the column stays as it is."""
         columns = {"_number": batch.column("_number")}
-        extras = _read_extras(batch)
+        extras = read_extras(batch.column("_extra"))
         added: ExtraValues = {}
         for place in self._places:
             # Nobody has looked at all of these values, so none may be stored by a cast alone.
@@ -253,7 +254,7 @@ class _HistoryRows:
             for row, value in stored.for_extra():
                 added.setdefault(row, {})[path] = value
             for extra in extras.values():
-                _remove_single(extra, path)
+                remove_single(extra, path)
         texts: list[str | None] = [None] * len(batch)
         for row, extra in extras.items():
             if extra:
@@ -276,39 +277,3 @@ class _HistoryRows:
         self.db.register("read_again", rows)
         self.db.execute(UPDATE_ROWS.format(table=table, columns=", ".join(terms)))
         self.db.unregister("read_again")
-
-
-def _read_extras(batch: pa.RecordBatch) -> Extras:
-    """Return what `_extra` has, by row."""
-    extras = {}
-    for row, text in enumerate(batch.column("_extra").to_pylist()):
-        if text is not None:
-            extras[row] = json.loads(text)
-    return extras
-
-
-def _is_single(value: Any) -> bool:
-    """Return whether a value of `_extra` is one that a column may take: no object, no list."""
-    return type(value) in {str, bool}
-
-
-def _find(extra: Any, path: FieldPath) -> Any:
-    """Return what is at a path in the content of `_extra`."""
-    for step in path:
-        extra = extra.get(step) if isinstance(extra, dict) else None
-    return extra
-
-
-def _remove_single(extra: Any, path: FieldPath) -> None:
-    """Remove the single value at a path from the content of `_extra`."""
-    if _is_single(_find(extra, path)):
-        remove(extra, path)
-
-
-def remove(extra: Any, path: FieldPath) -> None:
-    """Remove what is at a path from the content of `_extra`, and objects that are empty then."""
-    *outer, last = path
-    holder = _find(extra, tuple(outer))
-    del holder[last]
-    if not holder and outer:
-        remove(extra, tuple(outer))

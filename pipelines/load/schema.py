@@ -21,14 +21,7 @@ from pipelines.load.paths import (
     plain_name,
     steps_to_row,
 )
-from pipelines.load.place import (
-    CONTAINER_KINDS,
-    DECLARED_KINDS,
-    OF_ITEMS,
-    SCALARS,
-    Kind,
-    Place,
-)
+from pipelines.load.place import CONTAINER_KINDS, DECLARED_KINDS, OF_ITEMS, SCALARS, Kind, Place
 from pipelines.load.records import has_value
 
 ColumnTypes: TypeAlias = dict[tuple[str, str], str]

@@ -5,7 +5,7 @@ columns (`decode.py`), and what the kept rows change (`delta.py`).
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import compress, repeat, starmap
@@ -20,7 +20,7 @@ from pipelines.archive.scan_file import SealedScan
 from pipelines.core import stop
 from pipelines.core.key import key_fields
 from pipelines.core.proof import Ranges
-from pipelines.load.decode import Batch, ExtraValues, TableRows, add_to_extras
+from pipelines.load.decode import Batch, TableRows
 from pipelines.load.paths import FieldPath
 from pipelines.load.place import Place
 from pipelines.load.records import (
@@ -33,7 +33,7 @@ from pipelines.load.records import (
     record_key,
 )
 from pipelines.load.schema import Schema
-from pipelines.load.store import to_stored
+from pipelines.load.store import store_rows
 from pipelines.load.target import RawRecord, request_row
 from pipelines.load.values import texts_sent
 
@@ -295,33 +295,3 @@ def _index_of(records: Sequence[RawRecord], first_position: int) -> pa.RecordBat
         "_row": [record.row for record in records],
     }
     return pa.RecordBatch.from_pydict(columns, INDEX)
-
-
-def store_rows(
-    places: Mapping[str, Place],
-    rows: pa.RecordBatch,
-    lost: Counter[FieldPath],
-    rounded: Counter[FieldPath],
-) -> dict[str, pa.Array]:
-    """Return staged rows of a table as they are stored; `places` are those of its columns.
-
-    Counts by path the values that their column does not take, or not exactly.
-    """
-    columns: dict[str, pa.Array] = {}
-    added: ExtraValues = {}
-    for name, array in zip(rows.schema.names, rows.columns, strict=True):
-        place = places.get(name)
-        if place is None:
-            columns[name] = array
-            continue
-        stored = to_stored(place, array)
-        columns |= stored.arrays
-        lost[place.path] += len(stored.lost)
-        rounded[place.path] += len(stored.rounded)
-        path = place.path_in_row
-        for row, value in stored.for_extra():
-            added.setdefault(row, {})[path] = value
-    if added:
-        extras = columns.get("_extra", pa.nulls(len(rows), pa.string()))
-        columns["_extra"] = add_to_extras(extras, added)
-    return columns

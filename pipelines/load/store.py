@@ -8,7 +8,8 @@ NULL then, or *rounded*, if the column has the nearest value.
 """
 
 import json
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -17,7 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.load.cells import Cell, converter
+from pipelines.load.extras import ExtraValues, add_to_extras
 from pipelines.load.observe import digits_and_scales, matches
+from pipelines.load.paths import FieldPath
 from pipelines.load.place import DIGITS, NUMBERS, Kind, Place
 from pipelines.load.values import Sent, texts_of
 
@@ -51,6 +54,36 @@ def to_stored(place: Place, staged: pa.Array) -> StoredColumns:
     if pa.types.is_list(staged.type):
         return _store_lists(place, staged)
     return _store(place, staged)
+
+
+def store_rows(
+    places: Mapping[str, Place],
+    rows: pa.RecordBatch,
+    lost: Counter[FieldPath],
+    rounded: Counter[FieldPath],
+) -> dict[str, pa.Array]:
+    """Return staged rows of a table as they are stored; `places` are those of its columns.
+
+    Counts by path the values that their column does not take, or not exactly.
+    """
+    columns: dict[str, pa.Array] = {}
+    added: ExtraValues = {}
+    for name, array in zip(rows.schema.names, rows.columns, strict=True):
+        place = places.get(name)
+        if place is None:
+            columns[name] = array
+            continue
+        stored = to_stored(place, array)
+        columns |= stored.arrays
+        lost[place.path] += len(stored.lost)
+        rounded[place.path] += len(stored.rounded)
+        path = place.path_in_row
+        for row, value in stored.for_extra():
+            added.setdefault(row, {})[path] = value
+    if added:
+        extras = columns.get("_extra", pa.nulls(len(rows), pa.string()))
+        columns["_extra"] = add_to_extras(extras, added)
+    return columns
 
 
 def _store(place: Place, staged: pa.Array) -> StoredColumns:

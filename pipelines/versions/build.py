@@ -16,7 +16,7 @@ from pipelines.load.load import LoadResult, create_tables, load_scan
 from pipelines.load.older import read_older_rows
 from pipelines.metadata.scans import ScanStatus, buildable_scans, set_status
 from pipelines.metadata.tables import Scan
-from pipelines.versions import catalog, change, version_scans
+from pipelines.versions import catalog, change, publish, version_scans
 from pipelines.versions.enough_memory import with_enough_memory
 from pipelines.versions.stores import Stores
 from pipelines.warehouse.duckdb_file import Written
@@ -161,7 +161,7 @@ class _Building:
             return BuildResult(self.base, is_new=False)
         version = None
         note = self._note(scans)
-        written_version = change.write_version(self.stores, self.base, note, early=self.early)
+        written_version = publish.write_version(self.stores, self.base, note, early=self.early)
         with written_version as (number, db):
             streams = self.stores.settings.streams
             older = read_older_rows(db, streams, declare=bool(self.known))
@@ -172,7 +172,7 @@ class _Building:
                 self._describe(db, results)
                 version = self.stores.warehouse.commit(db, number, written=written)
         if version is not None:
-            change.publish_version(self.stores, version)
+            publish.publish_version(self.stores, version)
         # After the version: a build that is killed before loads these scans again, and holds them.
         self._hold(results)
         return BuildResult(version or self.base, version is not None, results, self.failed)
@@ -225,7 +225,7 @@ class _Building:
         except Exception as error:
             # A request to stop ends the statement, which then fails.
             stop.raise_if_requested()
-            if change.storage_error(error):  # `write_version` says what was refused
+            if publish.storage_error(error):  # `write_version` says what was refused
                 raise
             # Whatever else goes wrong with one scan must not hold back the others.
             self._mark_failed(scan, error)

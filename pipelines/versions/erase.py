@@ -28,15 +28,10 @@ from pipelines.metadata.tables import (
     Scan,
 )
 from pipelines.versions import catalog
-from pipelines.versions.change import (
-    change_versions,
-    drop_older,
-    drop_version,
-    link_version,
-    write_version,
-)
+from pipelines.versions.change import change_versions, drop_version, link_version
 from pipelines.versions.enough_memory import with_enough_memory
 from pipelines.versions.identifier import Identifier, Position, map_paths
+from pipelines.versions.publish import drop_older, write_version
 from pipelines.versions.search import SearchedFile, SearchResult, find
 from pipelines.versions.stores import Stores
 from pipelines.warehouse.duckdb_file import Row
@@ -281,6 +276,7 @@ def _erase_versions(
 
     erased = with_enough_memory(stores, write) if positions else None
     if erased is not None:
+        stop.raise_if_requested()
         link_version(stores, erased)
     steps.replace_books()
     for version in containing:

@@ -14,8 +14,6 @@ BATCH_ROWS: Final = 1_000
 EXACT: Final = "DECIMAL(38,0)"
 # Parquet holds these as floating point, and few databases have them.
 WIDE_INTEGERS: Final = ("UBIGINT", "HUGEINT")
-# As which a dbt profile attaches the two files: as this program does.
-DATABASES: Final = ("warehouse", "books")
 TABLES: Final = """
 WITH relations AS (
     SELECT tables.database_name, tables.schema_name, tables.table_name, tables.comment

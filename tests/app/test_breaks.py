@@ -9,16 +9,9 @@ import pytest
 
 from pipelines.app.nightly import build_with_books
 from pipelines.core.errors import ConfigurationError, PartnerSyncError
-from pipelines.finance.breaks import (
-    BreakDecision,
-    BreakFilter,
-    choose_breaks,
-    read_breaks,
-    read_decisions,
-    record_decisions,
-    totals,
-    write_file,
-)
+from pipelines.finance.break_decisions import BreakDecision, choose_breaks, record_decisions
+from pipelines.finance.breaks import BreakFilter, read_breaks, totals
+from pipelines.finance.decisions_file import read_decisions, write_file
 from pipelines.metadata.decisions import break_decisions
 from pipelines.warehouse.duckdb_file import Row
 from tests.app.conftest import ACCEPTING, BILLS, BREAKS, ESCAPED, EVIL

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.finance.breaks import read_decisions
-from pipelines.finance.decisions_file import says
+from pipelines.finance.decisions_file import read_decisions, says
 from tests.app.conftest import BREAKS
 from tests.app.test_breaks import Cells, filled, listed
 from tests.versions.homes import Stores

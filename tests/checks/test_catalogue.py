@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from pipelines.app.nightly import build_with_books
-from pipelines.checks.catalogue import CHECKS, CheckResult, State, evaluate
+from pipelines.checks.catalogue import CHECKS, evaluate
+from pipelines.checks.check import CheckResult, State
 from pipelines.checks.context import CheckContext
 from pipelines.checks.published import ListName, read_published
 from pipelines.core.errors import PartnerSyncError

@@ -18,6 +18,9 @@ from sandbox import clients, keys
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+HEADERS = sorted([*ROOT.glob("pipelines/**/__init__.py"), *ROOT.glob("assets/**/__init__.py")])
+# `settle_runs` and `settle_scans` in `pipelines/metadata/runs.py`
+IN_FILE = re.compile(r"((?:`[\w.]+`(?:, | and )?)+) in `([\w/]+\.(?:py|sql))`")
 LINK = re.compile(r"\]\(([^)#:\s]+)(#[^)]*)?\)")
 
 
@@ -79,6 +82,35 @@ def test_links_lead_to_pages(page: Path) -> None:
 
 def test_the_map_of_the_code_names_files_that_exist() -> None:
     text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-    named = re.findall(r"`((?:pipelines|assets)/[\w/]+\.py)`", text)
+    named = re.findall(r"`((?:pipelines|assets)/[\w/]+\.(?:py|sql))`", text)
     assert named
     assert [name for name in named if not (ROOT / name).is_file()] == []
+
+
+def test_what_the_map_of_the_code_names_is_in_its_file() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    named = []
+    for found in IN_FILE.finditer(text):
+        named += [
+            (name, found[2]) for name in re.findall(r"[\w.]+", found[1].replace(" and ", " "))
+        ]
+    assert len(named) > 50
+    assert [each for each in named if not is_defined(*each)] == []
+
+
+def is_defined(name: str, file: str) -> bool:
+    """Return whether a file of a name, wherever it is, defines a function, class or column."""
+    last = name.rpartition(".")[2]
+    definition = re.compile(rf"(def|class|AS) {last}\b|^ *{last}\b.* = ", re.MULTILINE)
+    for folder in ("pipelines", "assets"):
+        for found in (ROOT / folder).rglob(Path(file).name):
+            is_meant = found.as_posix().endswith(f"/{file}")
+            if is_meant and definition.search(found.read_text(encoding="utf-8")):
+                return True
+    return False
+
+
+@pytest.mark.parametrize("header", HEADERS, ids=lambda header: header.parent.name)
+def test_a_package_names_modules_that_it_has(header: Path) -> None:
+    named = re.findall(r"`(\w+\.py)`", ast.get_docstring(ast.parse(header.read_text())) or "")
+    assert [name for name in named if not (header.parent / name).is_file()] == []

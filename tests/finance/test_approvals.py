@@ -22,7 +22,7 @@ import pytest
 from pipelines.core.errors import ArchiveDamaged, ConfigurationError
 from pipelines.core.person import name_of
 from pipelines.finance import approvals
-from pipelines.finance.approvals import Note, Refused, take_over
+from pipelines.finance.approvals import take_over
 from pipelines.finance.approve import approve_copy
 from pipelines.finance.books import make_books
 from pipelines.finance.close import (
@@ -32,6 +32,7 @@ from pipelines.finance.close import (
     prepare_close,
     reopen_month,
 )
+from pipelines.finance.inbox import Note, Refused, read_note
 from pipelines.finance.reconcile.close_copy import MANIFEST, digest_of
 from pipelines.finance.signing import Signing
 from pipelines.metadata.tables import Close
@@ -165,11 +166,11 @@ def test_the_inbox_takes_only_whole_files_of_their_own(prepared: Stores, tmp_pat
     open_to_all = write_note(inbox / "open.json", note)
     open_to_all.chmod(0o666)
     own = write_note(inbox / "own.json", {**note, "approver": "bob", "owner": OTHER})
-    assert approvals._read(own).owner == os.getuid()
+    assert read_note(own).owner == os.getuid()
     with pytest.raises(Refused, match="another file"):
-        approvals._read(inbox / "moved.json")
+        read_note(inbox / "moved.json")
     with pytest.raises(Refused, match="no file of its own"):
-        approvals._read(open_to_all)
+        read_note(open_to_all)
     assert take_over(prepared) == []
     assert states(prepared) == ["prepared"]
     assert sorted(file.name for file in inbox.iterdir()) == [".h.json", "d.json"]

@@ -14,13 +14,9 @@ from pipelines.app.checkup import run_checks
 from pipelines.app.maintenance import rollback, verify_files
 from pipelines.app.nightly import build_with_books, rebuild_with_books
 from pipelines.cli.main import program
-from pipelines.core.errors import (
-    ConfigurationError,
-    NewerFormat,
-    PartnerSyncError,
-    StorageFailed,
-)
-from pipelines.finance.books import make_books, why_outdated
+from pipelines.core.errors import ConfigurationError, NewerFormat, PartnerSyncError, StorageFailed
+from pipelines.finance.books import make_books
+from pipelines.finance.books_state import why_outdated
 from pipelines.finance.reconciled import open_books
 from pipelines.finance.sql import answer
 from pipelines.metadata.tables import BreakRow

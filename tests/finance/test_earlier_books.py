@@ -14,12 +14,13 @@ import pytest
 from pipelines.app.nightly import build_with_books
 from pipelines.core.errors import PartnerSyncError
 from pipelines.core.files import write_durably
-from pipelines.finance.books import make_books, state_of, wanted
+from pipelines.finance.books import make_books
+from pipelines.finance.books_state import state_of, wanted
 from pipelines.finance.close import close_month, reopen_month
 from pipelines.finance.inputs import read_inputs, standing_closes
 from pipelines.metadata.tables import BreakRow, CorrectionRow
 from pipelines.versions.build import build
-from pipelines.versions.change import rollback
+from pipelines.versions.rollback import roll_back
 from pipelines.warehouse.books import BooksFolder
 from tests.effort import EFFORT
 from tests.reconcile.any_books import Books, Spelling, balanced
@@ -165,7 +166,7 @@ class Home:
 
     def roll_back(self) -> None:
         versions = [version.number for version in self.stores.warehouse.versions()]
-        rollback(self.stores, self.chance.choice(versions), "wrong")
+        roll_back(self.stores, self.chance.choice(versions), "wrong")
 
     def step(self) -> None:
         """Let one thing happen."""
@@ -251,7 +252,7 @@ def test_books_of_all_are_made_where_breaks_are_remembered_otherwise(
     mapping = f"{MAPPING}\n[tolerance]\nline_minor = 5\n"
     write_durably(three.home.mapping_file, mapping.encode())
     make_books(three)
-    rollback(three, 1, "wrong")
+    roll_back(three, 1, "wrong")
     caplog.clear()
     assert check(three, tmp_path / "copy")
     assert "remembered otherwise" in caplog.text

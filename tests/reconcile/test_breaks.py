@@ -13,12 +13,8 @@ import pytest
 from pipelines.app.nightly import build_with_books, rebuild_with_books
 from pipelines.core.files import write_durably
 from pipelines.finance.books import make_books
-from pipelines.finance.breaks import (
-    BreakDecision,
-    BreakFilter,
-    choose_breaks,
-    record_decisions,
-)
+from pipelines.finance.break_decisions import BreakDecision, choose_breaks, record_decisions
+from pipelines.finance.breaks import BreakFilter
 from pipelines.finance.reconcile import engine
 from pipelines.finance.reconcile.statements import Statement, read_statement
 from pipelines.warehouse.books import BooksFolder

@@ -16,7 +16,8 @@ import pytest
 from pipelines.core.errors import ConfigurationError
 from pipelines.core.files import write_durably
 from pipelines.finance import own_check
-from pipelines.finance.books import make_books, why_outdated
+from pipelines.finance.books import make_books
+from pipelines.finance.books_state import why_outdated
 from pipelines.finance.breaks import BreakFilter, list_breaks, totals
 from pipelines.finance.close import close_month
 from pipelines.finance.closing.holding import copies_with

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from pipelines.finance.mapping import Mapping, PartnerRoles
+from pipelines.finance.reconcile.choices import Proposal
 from pipelines.finance.reconcile.evidence import Share
-from pipelines.finance.reconcile.propose import Proposal, propose_roles
+from pipelines.finance.reconcile.propose import propose_roles
 from sandbox.data.names import FieldNames
 from tests.load.scans import Reading, open_warehouse
 from tests.reconcile.books import SANDBOX_MAPPING

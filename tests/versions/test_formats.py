@@ -7,7 +7,7 @@ from pipelines.app.checkup import status
 from pipelines.core.errors import NewerFormat
 from pipelines.versions import version_scans
 from pipelines.versions.build import build, rebuild
-from pipelines.versions.change import rollback
+from pipelines.versions.rollback import roll_back
 from pipelines.versions.version_scans import readable_versions
 from pipelines.warehouse import formats
 from tests.versions.homes import Reading, Stores, read, usage
@@ -65,7 +65,7 @@ def test_versions_of_a_newer_format_are_refused_and_kept(
         with pytest.raises(NewerFormat, match="Version 2 has format"):
             make(published)
     assert "a newer one wrote" in str(status(published)["unknown"])
-    rollback(published, 1, "back to the older program")
+    roll_back(published, 1, "back to the older program")
     assert build(published).is_new
     assert len(published.keys()) == 11
     assert version.path.read_bytes() == before

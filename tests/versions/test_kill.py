@@ -33,8 +33,10 @@ from pipelines.app.nightly import build_with_books, rebuild_with_books
 from pipelines.core.errors import PartnerSyncError
 from pipelines.files.store import FolderStore
 from pipelines.finance import approvals
-from pipelines.finance.books import make_books, why_outdated
+from pipelines.finance.books import make_books
+from pipelines.finance.books_state import why_outdated
 from pipelines.finance.close import close_month, list_closes, prepare_close
+from pipelines.finance.inbox import Note
 from pipelines.finance.reconciled import open_books as open_published_books
 from pipelines.finance.signing import Signing
 from pipelines.metadata.decisions import break_decisions
@@ -141,7 +143,7 @@ def approve_again(killed: Stores) -> None:
     (row,) = list_closes(killed)
     assert (row["state"], row["problem"]) == ("prepared", None)
     other = 1 if os.getuid() != 1 else 2
-    note = approvals.Note(other, "2026-09", row["number"], row["manifest_sha256"])
+    note = Note(other, "2026-09", row["number"], row["manifest_sha256"])
     for _ in range(2):  # as after a kill before the file of the approval is moved
         approvals._close(killed, note)
     build_with_books(killed)

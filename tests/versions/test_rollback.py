@@ -7,7 +7,8 @@ import pytest
 from pipelines.app.nightly import build_with_books, rebuild_with_books
 from pipelines.metadata.scans import ScanStatus
 from pipelines.metadata.tables import Close, Decision
-from pipelines.versions.change import change_versions, rollback
+from pipelines.versions import rollback
+from pipelines.versions.change import change_versions
 from pipelines.versions.prune import prune
 from pipelines.versions.version_scans import previous_versions
 from pipelines.warehouse.duckdb_file import Row
@@ -69,7 +70,7 @@ def test_a_lost_link_and_a_damaged_version_lead_back_to_what_was_published(three
     _oldest, damaged, _newest = three.warehouse.versions()
     damaged.path.chmod(0o644)
     damaged.path.write_bytes(b"")
-    said = rollback(three, None, "damaged")
+    said = rollback.roll_back(three, None, "damaged")
     assert "The next build deletes the versions that contain them." in said
     assert three.warehouse.require_published().number == 1
 

@@ -14,8 +14,10 @@ from pipelines.app.nightly import build_with_books, rebuild_with_books
 from pipelines.core.errors import PartnerSyncError
 from pipelines.metadata.scans import SET_ASIDE, ScanStatus, held_scans
 from pipelines.metadata.tables import Run
-from pipelines.versions import change, version_scans
+from pipelines.versions import version_scans
+from pipelines.versions.change import change_versions
 from pipelines.versions.prune import prune
+from pipelines.versions.rollback import roll_back
 from tests.effort import EFFORT
 from tests.versions.homes import BEGIN, DAY, Reading, Stores, add_run, read
 
@@ -197,10 +199,10 @@ class Home:
             older = [n for n in readable if n and n < self.number]
             target = max((n for n in older if seen is None or readable[n] < seen), default=None)
         if target is None or not self.is_sound(target):
-            refuse(change.rollback, self.stores, number, "wrong")
+            refuse(roll_back, self.stores, number, "wrong")
             return
         before = self.stores.statuses()
-        change.rollback(self.stores, number, "wrong")
+        roll_back(self.stores, number, "wrong")
         self.number, after = target, self.stores.statuses()
         self.barred |= self.loaded() - self.held[target] - self.pruned
         self.barred -= self.held[target]
@@ -245,7 +247,7 @@ class Home:
             file.unlink(missing_ok=True)
             file.write_bytes(content)
         self.backups.clear()
-        with change.change_versions(self.stores):
+        with change_versions(self.stores):
             sound = [each or 0 for each, held in self.readable().items() if not held & self.barred]
             self.number = self.number or max(sound, default=None)
         assert verify_files(self.stores)["damaged"] == []

@@ -1,4 +1,19 @@
 """Here: usage beside billing: views of both sides, one SQL file for each rule and table, breaks.
 
 Not here: the files of the books (warehouse, finance.books), and the page (finance.reports).
+
+In the order of a run, which is `engine.py`:
+
+- `basis.py` has the tables of mapping, decisions and memory.
+- `roles.py` finds the column of each role. `readings.py` reads its values (`typed_value.py`,
+  `spelled.py`, `sent.py`), as far as they can be added (`room.py`).
+- `normalize.py` makes of them the views `used`, `bills` and `billed` (`row_statements.py`), with
+  months (`bill_months.py`), statuses and kinds (`bill_values.py`) of bills, and records in
+  quarantine (`quarantine.py`). `views.py` creates them.
+- `statements.py` names the files of `sql/`: tables, and a file for each rule.
+- `closed_rows.py` compares closed months with their copies (`close_copy.py`). `own/` compares own
+  books.
+
+`propose.py` proposes a mapping, from `evidence.py`, `samples.py`, `names.py`, `units.py` and
+`time_zones.py`; `choices.py` takes the best.
 """

@@ -5,7 +5,9 @@ lacks a role or fails leaves an empty table; `reconciliation.rules` says why. If
 evaluated, there are no tables: empty ones would look like "no breaks".
 """
 
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final
 
 import duckdb
@@ -17,12 +19,7 @@ from pipelines.finance.reconcile.basis import Inputs
 from pipelines.finance.reconcile.closed_rows import create_month_rows
 from pipelines.finance.reconcile.own.all_sources import create_own_tables, read_third_sides
 from pipelines.finance.reconcile.own.third_side import ThirdSide
-from pipelines.finance.reconcile.statements import (
-    RULES,
-    STATEMENTS,
-    Statement,
-    read_statement,
-)
+from pipelines.finance.reconcile.statements import RULES, STATEMENTS, Statement, read_statement
 from pipelines.finance.reconcile.views import (
     CREATE_RESULT,
     PASSING,
@@ -70,16 +67,13 @@ def reconcile(db: duckdb.DuckDBPyConnection, inputs: Inputs) -> None:
     request to stop raises.
     """
     problem = inputs.problem
+    mapping = inputs.mapping
     try:
-        if inputs.mapping is not None:
-            _Engine(db, inputs, inputs.mapping).run()
-            return
-    except PASSING:
-        raise
-    except duckdb.Error as error:
-        if inputs.may_grow and is_memory_refused(error):
-            raise
-        problem = f"Reconciliation failed: {readable_error(error)}"
+        if mapping is not None:
+            why = _why_failed(inputs, lambda: _Engine(db, inputs, mapping).run())
+            if not why:
+                return
+            problem = f"Reconciliation failed: {why}"
     finally:
         db.execute("SET TimeZone = 'UTC'")
     # Empty tables would look like "no breaks".
@@ -88,6 +82,22 @@ def reconcile(db: duckdb.DuckDBPyConnection, inputs: Inputs) -> None:
     basis.begin(db, inputs, dict.fromkeys(("match_by", "time_zone", "grace_days")))
     for name in STATEMENTS:
         _insert_rule(db, read_statement(name), problem)
+
+
+def _why_failed(inputs: Inputs, run: Callable[[], object]) -> str:
+    """Run queries; return why they failed, empty if they did not.
+
+    Raises duckdb.Error for what may pass, and for memory that is refused if there may be more.
+    """
+    try:
+        run()
+    except PASSING:
+        raise
+    except duckdb.Error as error:
+        if inputs.may_grow and is_memory_refused(error):
+            raise
+        return readable_error(error)
+    return ""
 
 
 def _insert_rule(db: duckdb.DuckDBPyConnection, statement: Statement, reason: str) -> None:
@@ -195,14 +205,9 @@ class _Engine:
         create_own_tables(self.db)
         for third_side in self.third_sides:
             stop.raise_if_requested()
-            try:
-                third_side.find_breaks()
-            except PASSING:
-                raise
-            except duckdb.Error as error:
-                if self.inputs.may_grow and is_memory_refused(error):
-                    raise
-                third_side.problem = f"Its query failed: {readable_error(error)}"
+            why = _why_failed(self.inputs, third_side.find_breaks)
+            if why:
+                third_side.problem = f"Its query failed: {why}"
             third_side.note()
             self.db.execute(INSERT_RULE, third_side.as_rule())
 
@@ -213,14 +218,9 @@ class _Engine:
         sql = self._sql(statement)
         reason = self._why_not(statement)
         if not reason:
-            try:
-                self.db.execute(sql)
-            except PASSING:
-                raise
-            except duckdb.Error as error:
-                if self.inputs.may_grow and is_memory_refused(error):
-                    raise
-                reason = f"The query of {name} failed: {readable_error(error)}"
+            why = _why_failed(self.inputs, partial(self.db.execute, sql))
+            if why:
+                reason = f"The query of {name} failed: {why}"
         if reason:
             self.failed[name] = reason
             if name not in RULES:

@@ -16,10 +16,10 @@ from typing import Final
 import duckdb
 import pyarrow as pa
 
-from pipelines.core.text import is_one_of, quote_identifier, quote_text
-from pipelines.finance.currencies import MOST_DIGITS, SPACES, code_of, lower_trimmed, minor_unit_of
-from pipelines.finance.mapping import NO_STATUS, ORDINARY_WORDS, UNCOUNTED_WORDS, Mapping
-from pipelines.finance.reconcile import bill_months
+from pipelines.core.text import is_one_of, quote_identifier
+from pipelines.finance.currencies import MOST_DIGITS, code_of, minor_unit_of
+from pipelines.finance.mapping import Mapping
+from pipelines.finance.reconcile import bill_months, bill_values
 from pipelines.finance.reconcile.quarantine import read_quarantine
 from pipelines.finance.reconcile.readings import Readings
 from pipelines.finance.reconcile.roles import find_roles
@@ -175,18 +175,9 @@ class Sides:
         names["has_no_period"] = self._has_no_period(side)
         has_total = "billing.amount" in self.columns
         names["total"] = "coalesce(bills.amount, 0)" if has_total else "bills.amount"
-        of_record = readings.unread(side, "record")
-        names |= of_record
+        names |= readings.unread(side, "record")
         if side == "billing":
-            names["status_read"] = _lower_trimmed(names["status"])
-            names["kind_read"] = _lower_trimmed(names["kind"])
-            names["status_fails"] = f"coalesce(contains({of_record['unread']}, 'status'), false)"
-            names["unseen"] = self._unseen(names)
-            names["is_credit"] = IS_CREDIT.format(**names)
-            names["is_paid"] = IS_PAID.format(**names)
-            names["apart"] = APART.format(**names)
-            names["bill_fee"] = self._fee("record")
-            names["line_fee"] = self._fee("line")
+            self._add_bill_values(names)
         of_line = readings.unread(side, "line")
         names["line_unread"] = of_line["unread"]
         names["line_unread_text"] = of_line["unread_text"]
@@ -196,12 +187,24 @@ class Sides:
         names["line_joins"] = readings.joins(side, "line")
         return names | bill_months.expressions(names, self._months if self._has_months else "")
 
+    def _add_bill_values(self, names: dict[str, str]) -> None:
+        """Add what the mapping says of statuses, kinds and accepted fees of bills."""
+        names["status_read"] = bill_values.compared(names["status"])
+        names["kind_read"] = bill_values.compared(names["kind"])
+        names["status_fails"] = f"coalesce(contains({names['unread']}, 'status'), false)"
+        names["unseen"] = bill_values.unseen(self._mapping, self.columns, names)
+        names["is_credit"] = IS_CREDIT.format(**names)
+        names["is_paid"] = IS_PAID.format(**names)
+        names["apart"] = APART.format(**names)
+        names["bill_fee"] = bill_values.fee(self._mapping, self._values("record"))
+        names["line_fee"] = bill_values.fee(self._mapping, self._values("line"))
+
     def _roles(self, side: str) -> dict[str, str]:
         """Return the expression of each role of a side."""
         names = {}
         for role, value in getattr(self._mapping, side):
             if isinstance(value, tuple):
-                names[role] = _texts(value)
+                names[role] = bill_values.listed(value)
             else:
                 names[role] = self._value(side, role)
         if f"{side}.id" not in self.columns:
@@ -211,58 +214,20 @@ class Sides:
             names["id"] = f"coalesce({names['id']}, record._key)"
         return names
 
+    def _values(self, row: str) -> dict[str, str]:
+        """Return the expressions of the roles that a row has: record or line."""
+        values = {}
+        for role, column in self.columns.items():
+            if column.row == row:
+                values[role] = self._readings.value(role)
+        return values
+
     def _table_of_lines(self) -> str:
         """Return the table of the lines of bills."""
         for role, column in self.columns.items():
             if ".line_" in role:
                 return self._table(column.table)
         return NO_TABLE
-
-    def _unseen(self, columns: dict[str, str]) -> str:
-        """Return the expression of the status or kind that the mapping has not seen, else NULL."""
-        cases = []
-        if "billing.status" in self.columns:
-            cases.append(self._unseen_status(columns))
-        if "billing.kind" in self.columns:
-            cases.append(self._unseen_kind(columns))
-        return f"CASE {' '.join(cases)} END" if cases else "NULL::VARCHAR"
-
-    def _unseen_status(self, columns: dict[str, str]) -> str:
-        """Return the case of a status that the mapping does not list."""
-        roles = self._mapping.billing
-        status = f"coalesce({columns['status_read']}, '{NO_STATUS}')"
-        if roles.other_statuses is not None:
-            is_other = f"list_contains({columns['other_statuses']}, {status})"
-        else:
-            is_other = f"regexp_matches({status}, '{UNCOUNTED_WORDS}')"
-        is_counted = f"list_contains({columns['counted_statuses']}, {status})"
-        if not roles.counted_statuses and roles.other_statuses is None:
-            # All of them count. One that sounds as if it did not is news.
-            is_counted = f"NOT {is_other}"
-            is_other = "false"
-        text = f"coalesce('status ' || {columns['status']}, '{NO_STATUS}')"
-        is_known = f"{columns['status_fails']} OR {is_counted} OR {is_other}"
-        return f"WHEN NOT ({is_known}) THEN {text}"
-
-    def _unseen_kind(self, columns: dict[str, str]) -> str:
-        """Return the case of a kind of document that the mapping does not list."""
-        kind = columns["kind_read"]
-        if self._mapping.billing.other_kinds is not None:
-            is_other = f"list_contains({columns['other_kinds']}, {kind})"
-        else:
-            is_other = f"regexp_matches({kind}, '{ORDINARY_WORDS}')"
-        is_credit = f"list_contains({columns['credit_kinds']}, {kind})"
-        return f"WHEN NOT ({is_credit} OR {is_other}) THEN concat('kind ', {columns['kind']})"
-
-    def _fee(self, row: str) -> str:
-        """Return the expression of the kind of accepted fees of a row: record or line."""
-        cases = []
-        for role, kind in self._mapping.fee_roles().items():
-            if role in self.columns and self.columns[role].row == row:
-                values = _texts(self._mapping.accepted_fees[kind].values)
-                value = _lower_trimmed(self._readings.value(role))
-                cases.append(f"WHEN list_contains({values}, {value}) THEN {quote_text(kind)}")
-        return f"CASE {' '.join(cases)} END" if cases else "NULL::VARCHAR"
 
     def _has_months_of_lines(self) -> bool:
         """Return whether lines say which month each bill is of, and no field is its period."""
@@ -311,14 +276,3 @@ class Sides:
         # DuckDB rounds.
         scale = self._readings.scale_of(f"{side}.{name}") + MOST_DIGITS
         return f"CAST({value} AS DECIMAL(38,{scale}))"
-
-
-def _lower_trimmed(value: str) -> str:
-    """Return the expression of a status or kind as it is compared; see `lower_trimmed`."""
-    return f"lower(trim({value}, '{SPACES}'))"
-
-
-def _texts(values: Iterable[str]) -> str:
-    """Return values of a status or kind as a list, which are compared without case and spaces."""
-    texts = ", ".join(quote_text(lower_trimmed(value)) for value in values)
-    return f"[{texts}]::VARCHAR[]"

@@ -1,8 +1,11 @@
-"""How statements read the value of a role, whatever type its column has.
+"""Here: how statements read the value of a role, whatever type its column has.
 
 A value of the right type is read from its column: that costs nothing. A column of text has a table
 of what each text says (`read_usage_period`). Of a value without a column, `_extra` has the
 spelling: tables `read_usage_record` and `read_billing_line` have what such rows say.
+
+Not here: what a text says (spelled, sent), values of columns that have the type of the role
+(typed_value), which numbers are too large (room).
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -12,7 +15,6 @@ from zoneinfo import ZoneInfo
 import duckdb
 import pyarrow as pa
 
-from pipelines.core.text import quote_identifier
 from pipelines.finance.reconcile.roles import FieldColumn
 from pipelines.finance.reconcile.room import Numbers, digits_before, fits_in
 from pipelines.finance.reconcile.sent import (
@@ -33,6 +35,13 @@ from pipelines.finance.reconcile.spelled import (
     measure_of,
     scale_of,
 )
+from pipelines.finance.reconcile.typed_value import (
+    IS_JSON,
+    PLAIN,
+    day_in_column,
+    has_json,
+    typed_value,
+)
 
 SQL: Final = {Kind.DAY: "DATE", Kind.TIME: "TIMESTAMPTZ", Kind.TEXT: "VARCHAR"}
 # Identifiers of one thing. Where one of them is in a column of decimals, 1500.00 is 1500 in all.
@@ -40,12 +49,6 @@ SAME: Final = (
     {"usage.id", "billing.line_usage"},
     {"partners.id", "usage.partner", "billing.partner"},
 )
-# A column of text has objects and lists as JSON text. Few texts need the second look.
-IS_JSON: Final = "(prefix({value}, '{{') OR prefix({value}, '[')) AND json_valid({value})"
-# 400,000 identifiers take 14 ms; with the condition in an aggregate, they took 48.
-HAS_JSON: Final = "SELECT count(*) > 0 FROM history.{table} AS {row} WHERE {is_json}"
-# Without the zeros behind the point, and the point.
-PLAIN: Final = "rtrim(rtrim({value}, '0'), '.')"
 IF_DECIMAL: Final = "if(regexp_full_match({value}, '-?(0|[1-9][0-9]*)[.][0-9]+'), {plain}, {value})"
 
 
@@ -107,7 +110,7 @@ class Readings:
         column = self._columns.get(role)
         if column is None or not column.is_time:
             return day_of_value
-        day = self._day_in_column(column)
+        day = day_in_column(column, self.zone)
         if (_side(role), column.row) in self._rows:
             return f"coalesce({day}, {day_of_value})"
         return day
@@ -167,11 +170,12 @@ class Readings:
         return ARROW.get(kind, pa.string())
 
     def _roles(self, side: str, row: str) -> list[str]:
-        return [
-            role
-            for role, column in self._columns.items()
-            if _side(role) == side and column.row == row
-        ]
+        """Return the roles of a side that its records have, or its lines."""
+        roles = []
+        for role, column in self._columns.items():
+            if _side(role) == side and column.row == row:
+                roles.append(role)
+        return roles
 
     def _read_rows(self, db: duckdb.DuckDBPyConnection) -> dict[tuple[str, str], list[SentRow]]:
         """Return what the rows of each table say that no column says."""
@@ -197,14 +201,9 @@ class Readings:
         with_json = set()
         for role in self._needed:
             column = self._columns[role]
-            if kind_of(role) is Kind.TEXT and column.type == "VARCHAR":
-                query = HAS_JSON.format(
-                    is_json=IS_JSON.format(value=column.value),
-                    table=quote_identifier(column.table),
-                    row=column.row,
-                )
-                if db.execute(query).fetchall() == [(True,)]:
-                    with_json.add(role)
+            is_text = kind_of(role) is Kind.TEXT and column.type == "VARCHAR"
+            if is_text and has_json(db, column):
+                with_json.add(role)
         return with_json
 
     def _scale(self, measure: str) -> int:
@@ -292,22 +291,11 @@ class Readings:
         return Reading(typed)
 
     def _typed(self, role: str, column: FieldColumn) -> str | None:
-        """Return the expression for a value of the right type; None where its type is none."""
+        """Return the expression for a value of the role's type; None where its type is another."""
         kind = kind_of(role)
-        value = column.value
-        is_date = column.type == "DATE"
-        typed = None
-        if kind is Kind.TEXT:
-            typed = _typed_text(column)
-        elif kind is Kind.NUMBER and column.is_number:
-            typed = self._typed_number(role, column)
-        elif kind is Kind.DAY and column.is_time:
-            typed = self._day_in_column(column)
-        elif kind is Kind.TIME and is_date:
-            typed = f"CAST({value} AS TIMESTAMP) AT TIME ZONE '{self.zone}'"
-        elif (kind is Kind.DAY and is_date) or (kind is Kind.TIME and column.is_time):
-            typed = value
-        return typed
+        if kind is not Kind.NUMBER:
+            return typed_value(kind, column, self.zone)
+        return self._typed_number(role, column) if column.is_number else None
 
     def _typed_number(self, role: str, column: FieldColumn) -> str:
         """Return the expression for a number; NULL if it is too large for a sum."""
@@ -316,22 +304,6 @@ class Readings:
         if column.digits <= most:
             return cast
         return f"if({fits_in(column.value, most)}, {cast}, NULL)"
-
-    def _day_in_column(self, column: FieldColumn) -> str:
-        """Return the day of a moment in the time zone; a date that was sent is that day."""
-        # A sixth of the time of a cast by way of the time zone.
-        in_utc = f"CAST(make_timestamp(epoch_us({column.value})) AS DATE)"
-        if self.zone.key == "UTC":
-            return in_utc
-        here = f"CAST({column.value} AT TIME ZONE '{self.zone}' AS DATE)"
-        return f"if({column.offset} IS NULL, {in_utc}, {here})"
-
-
-def _typed_text(column: FieldColumn) -> str:
-    """Return the expression for a value as text; 1500.00 is 1500, as an identifier is sent."""
-    text = f"CAST({column.value} AS VARCHAR)"
-    is_fraction = column.type.startswith("DECIMAL") and column.scale
-    return PLAIN.format(value=text) if is_fraction else text
 
 
 def _side(role: str) -> str:

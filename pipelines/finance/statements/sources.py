@@ -16,7 +16,7 @@ import duckdb
 
 from pipelines.core.errors import ConfigurationError
 from pipelines.core.text import printable
-from pipelines.finance.books import why_outdated
+from pipelines.finance.books_state import why_outdated
 from pipelines.finance.close_refusals import PROOFS, TERMS, end_of
 from pipelines.finance.inputs import read_inputs, standing_closes
 from pipelines.finance.reconcile.close_copy import MANIFEST
