@@ -18,7 +18,17 @@ from pipelines.finance.breaks import BreakFilter
 from pipelines.finance.reconcile import engine
 from pipelines.finance.reconcile.statements import Statement, read_statement
 from pipelines.warehouse.books import BooksFolder
-from tests.reconcile.books import MAPPING, bill, decide, home_with, line, publish, used
+from tests.reconcile.books import (
+    FIRST,
+    MAPPING,
+    bill,
+    decide,
+    home_with,
+    line,
+    partners,
+    publish,
+    used,
+)
 from tests.versions.homes import Reading, Stores, read
 from tests.versions.named import erase
 
@@ -111,6 +121,28 @@ def test_an_owner_stays_if_only_the_cause_of_a_break_changes(stores: Stores) -> 
     assign("eve")
     publish(stores, billing=[void])
     assert stores.rows(found) == [("no bill for the month", 2, "assigned", "eve")]
+
+
+@pytest.mark.long
+def test_records_without_an_identifier_are_not_those_of_others(stores: Stores) -> None:
+    by_number = MAPPING.replace('id = "id"\npartner', 'id = "number"\npartner', 1)
+    blank = [used("a"), used("b", partner="other")]  # the digest of their records is the same
+    named = ["u", *map(str, range(19))]
+    usage = [*blank, *(used(name, number=name) for name in named)]
+    known = partners([FIRST, "other"])
+    billing = [bill("b", *map(line, named))]
+    publish(stores, mapping=by_number, partners=known, usage=usage, billing=billing)
+    found = "FROM reconciliation.breaks WHERE rule = 'not_billed' ORDER BY partner"
+    sql = f"SELECT partner, break_id, rows_digest {found}"
+    (_, break_id, digest), _ = stores.rows(sql)
+    decide(stores, "break_assign", break_id, owner="bob", rows_digest=digest)
+    make_books(stores)
+    assert stores.rows(f"SELECT partner, owner {found}") == [("first", "bob"), ("other", None)]
+    gone = "SELECT subject, state FROM reconciliation.breaks WHERE rule = 'disappeared' ORDER BY 1"
+    publish(stores, mapping=by_number, usage=usage[2:])
+    assert stores.rows(gone) == [("usage|a", "open"), ("usage|b", "open")]
+    publish(stores, mapping=by_number, usage=usage)
+    assert stores.rows(gone) == [("usage|a", "resolved"), ("usage|b", "resolved")]
 
 
 @pytest.mark.long
