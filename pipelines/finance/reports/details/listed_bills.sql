@@ -20,7 +20,7 @@ SELECT
     bills.month, bills.currency, bills.issued_at, open.due_on, bills.apart, bills.amount,
     bills.usage_lines, open.open_amount,
     CASE WHEN NOT getvariable('knows_payments') THEN NULL
-         WHEN bills.apart <> 'credit note' THEN 'does not count'
+         WHEN bills.apart <> 'credit note' THEN 'void, draft or cancelled'
          WHEN open.bill IS NULL THEN if(bills.apart = 'credit note', 'used up', 'paid')
          WHEN open.open_amount IS NULL THEN 'not known'
          WHEN open.days IN ('not due', 'no due date') THEN open.days
