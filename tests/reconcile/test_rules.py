@@ -306,6 +306,7 @@ USED_AGAIN = [
     used("w", "3.00", partner=ANOTHER),
     used("x", "10.00", day="2026-08-10"),
     used("y", "10.00"),
+    used("z", partner="third"),
 ]
 BILLED_AGAIN = [  # what is billed correctly, and again with a bill of all
     BILLED,
@@ -317,8 +318,11 @@ BILLED_AGAIN = [  # what is billed correctly, and again with a bill of all
     bill("e", line("x", "7.00"), line("y", "7.00"), month="2026-10-01", **LATER),
     # A bill without a period has the months of its usage.
     bill("f", line("u"), line("v", "7.00"), month=None, issued="2026-10-02T00:00:00Z"),
+    # Twice, and both times to another partner.
+    bill("g", line("z")),
+    bill("h", line("z"), **LATER),
 ]
-again_books = home_with(USED_AGAIN, BILLED_AGAIN, [FIRST, ANOTHER])
+again_books = home_with(USED_AGAIN, BILLED_AGAIN, [FIRST, ANOTHER, "third"])
 
 
 def test_what_is_billed_twice_is_in_the_month_and_of_the_partner_of_its_bill(
@@ -330,11 +334,13 @@ def test_what_is_billed_twice_is_in_the_month_and_of_the_partner_of_its_bill(
         (FIRST, 8, "f|first|2026-08-01", 7),
         (FIRST, 9, "c", 15),
         (FIRST, 9, "f", 5),
+        (FIRST, 9, "h", 5),
         (FIRST, 10, "e", 2),
     ]
     verdicts = again_books.rows("""
         SELECT partner_id, month(month), difference, verdict, cause FROM finance.partner_months""")
     assert (ANOTHER, 9, 0, BALANCED, None) in verdicts
+    assert ("third", 9, -5, WRONG, f"other partner {FIRST}") in verdicts
 
 
 KEYS = "SELECT connection, key, currency FROM temp.{}"

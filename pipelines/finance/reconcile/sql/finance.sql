@@ -16,9 +16,11 @@ WITH causes AS (
     SELECT
         pairs.connection, unnest([pairs.partner, pairs.billed_partner]), pairs.month,
         pairs.currency,
-        concat_ws(' ', pairs.status, unnest([pairs.billed_partner, pairs.partner])), 2
+        concat_ws(' ', if(pairs.status = 'billed twice', 'other partner', pairs.status),
+            unnest([pairs.billed_partner, pairs.partner])), 2
     FROM reconciliation.exceptions AS pairs
     WHERE pairs.status IN ('unknown partner', 'other partner')
+        OR (pairs.status = 'billed twice' AND pairs.billed_partner <> pairs.partner)
 ), likely AS (
     SELECT
         causes.connection, causes.partner, causes.month, causes.currency,
