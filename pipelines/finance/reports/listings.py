@@ -46,10 +46,10 @@ ABOUT_PARTS: Final = (
     "New, ended: amounts of a partner that has some in only one of the two months. "
     "Volume: another quantity at the price of the month before."
 )
-DIFFERENCE: Final = "Difference = billed + credit notes \u2212 used."
+DIFFERENCE: Final = "Difference = billed + credit notes \u2212 used"
 PARTS_OF_IT: Final = (
-    f"{DIFFERENCE} It is also overbilled \u2212 unbilled usage, which are the open breaks, + other "
-    "differences."
+    f"{DIFFERENCE} = overbilled \u2212 unbilled usage + other differences. Overbilled and unbilled "
+    "usage are the open breaks."
 )
 LISTINGS: Final = (
     Listing(
@@ -178,8 +178,8 @@ LISTINGS: Final = (
             STATEMENT,
         ),
         'partner-sync sql "FROM finance.partner_months"',
-        f"{DIFFERENCE} Not proven: rows may be missing, or a record cannot be read. Select a month "
-        "to see its bills.",
+        f"{DIFFERENCE}. Not proven: rows may be missing, or a record cannot be read. Select a "
+        "month to see its bills.",
     ),
     Listing(
         "bills",
