@@ -20,17 +20,9 @@ from pipelines.core.text import from_system, printable
 
 # Each of these modules adds its commands to `program` when it is imported.
 __all__ = [
-    "breaks",
-    "close",
-    "demo",
-    "finance",
-    "main",
-    "own",
-    "program",
-    "statement",
-    "trace",
+    "breaks", "close", "demo", "finance", "main", "own", "program", "statement", "trace",
     "warehouse",
-]
+]  # fmt: skip
 Text = str | None
 Connections = Annotated[
     list[str] | None,

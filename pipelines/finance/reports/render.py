@@ -9,10 +9,10 @@ from hashlib import sha256
 from importlib.resources import files
 from typing import Final, NamedTuple
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 from markupsafe import Markup, escape
 
-from pipelines.core.text import counted, printable
+from pipelines.core.text import counted
 from pipelines.finance.currencies import USUAL_DIGITS, digits_of
 from pipelines.finance.reconcile.statements import RULES, read_statement
 from pipelines.finance.reports.amounts import EXACT
@@ -29,7 +29,8 @@ from pipelines.finance.reports.month_verdicts import (
 from pipelines.finance.reports.operator import OperatorNotes, mark_code
 from pipelines.finance.reports.queries import Figures
 from pipelines.finance.reports.tables import by_currency, lay_out_ages, lay_out_breaks
-from pipelines.finance.reports.text import format_amount, format_day, format_month, format_time
+from pipelines.finance.reports.templates import templates_of
+from pipelines.finance.reports.text import format_amount
 from pipelines.finance.reports.verdicts import judge
 from pipelines.warehouse.duckdb_file import Row
 
@@ -187,16 +188,8 @@ def render_index(reports: Sequence[PastReport]) -> str:
 
 @cache
 def _environment() -> Environment:
-    made = Environment(
-        loader=PackageLoader("pipelines.finance.reports", ""),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=_visible,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    made.filters |= {"month": format_month, "time": format_time, "amount": format_amount}
-    made.filters |= {"day": format_day, "code": mark_code, "kind": _kind, "finding": _finding}
+    made = templates_of("pipelines.finance.reports")
+    made.filters |= {"code": mark_code, "kind": _kind, "finding": _finding}
     made.filters |= {"to_do": _to_do, "brief": brief}
     made.globals |= {"flux_parts": PARTS, "about_parts": ABOUT_PARTS}
     made.globals |= {"scale_of": scale_of, "number": counted, "Answer": Answer, "SignOff": SignOff}
@@ -233,9 +226,3 @@ def _labels() -> dict[str, str]:
     """Return what breaks of a rule are called, of rules whose causes do not say it."""
     labels = {rule: read_statement(rule).label for rule in RULES}
     return {rule: label for rule, label in labels.items() if label}
-
-
-def _visible(value: object) -> object:
-    """Make control characters of foreign text visible, wherever it is put into the page."""
-    is_foreign = isinstance(value, str) and not isinstance(value, Markup)
-    return printable(value) if is_foreign else value

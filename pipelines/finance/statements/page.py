@@ -5,12 +5,11 @@ from decimal import Decimal
 from functools import cache
 from typing import Any, Final, NamedTuple
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from jinja2 import Environment
 
-from pipelines.core.text import counted, printable
+from pipelines.core.text import counted
 from pipelines.finance.reports.amounts import EXACT
-from pipelines.finance.reports.text import format_amount, format_day, format_month, format_time
+from pipelines.finance.reports.templates import templates_of
 from pipelines.finance.statements.figures import Request, Statement
 
 # Of the page; the workbook has more.
@@ -79,21 +78,6 @@ def format_number(value: Decimal | None) -> str:
 
 @cache
 def _environment() -> Environment:
-    made = Environment(
-        loader=PackageLoader("pipelines.finance.statements", ""),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=_visible,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    made.filters |= {"month": format_month, "day": format_day, "time": format_time}
-    made.filters |= {"amount": format_amount, "number": format_number, "counted": counted}
-    made.filters |= {"exact": Decimal}
+    made = templates_of("pipelines.finance.statements")
+    made.filters |= {"number": format_number, "counted": counted, "exact": Decimal}
     return made
-
-
-def _visible(value: object) -> object:
-    """Make control characters of foreign text visible, wherever it is put into the page."""
-    is_foreign = isinstance(value, str) and not isinstance(value, Markup)
-    return printable(value) if is_foreign else value
