@@ -38,6 +38,13 @@ FROM reconciliation.closes AS closes
 WHERE closes.month = $month AND closes.connections IS NULL
     AND closes.state IN ('closed', 'outdated')
 """
+EARLIER_COPIES: Final = """
+SELECT closes.month, closes.number
+FROM reconciliation.closes AS closes
+WHERE closes.month < $month AND closes.connections IS NULL
+    AND closes.state IN ('closed', 'outdated')
+ORDER BY closes.month DESC
+"""
 NAME: Final = re.compile(r"v(\d{8,})\.html")
 
 
@@ -94,10 +101,21 @@ def _read_accrual(
         copies = db.execute(STANDING_COPY, {"month": month}).fetchall()
         copy = copies[0][0] if copies else None
         written = _read_written(session, month, copy) if copy else None
-        rows = read_accrual(db, month) if written is None else written
         side = accounts.side if accounts else None
-        return Accrual(side, month, rows, copy, is_written=written is not None)
+        if written is not None:
+            return Accrual(side, month, written, copy, is_written=True)
+        today = Accrual(side, month, read_accrual(db, month), copy, is_written=False)
+        return _with_reversed(session, db, today)
     return None
+
+
+def _with_reversed(session: Stores, db: duckdb.DuckDBPyConnection, accrual: Accrual) -> Accrual:
+    """Return an accrual of today with that of the last journal that was written before."""
+    for month, copy in db.execute(EARLIER_COPIES, {"month": accrual.month}).fetchall():
+        rows = _read_written(session, month, copy)
+        if rows is not None:
+            return replace(accrual, reversed_month=month, reversed_rows=rows)
+    return accrual
 
 
 def _read_written(session: Stores, month: date, copy: int) -> list[Row] | None:

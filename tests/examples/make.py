@@ -58,6 +58,7 @@ def make(folder: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="partner-sync-") as home:
         stores = Stores.open(Path(home) / "home")
         _publish(stores)
+        stores.clock.now = BEGIN + timedelta(hours=7)
         said = Signing("Agreed on 16 November.")
         close_month(stores, MONTH, "Ann Example", "Bob Example", said)
         make_books(stores)

@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pipelines.core.errors import ConfigurationError
+from pipelines.finance.books import make_books
 from pipelines.finance.close import close_month, reopen_month
 from pipelines.finance.closing.accrual import read_accrual
 from pipelines.finance.closing.entries import JournalBasis
@@ -130,7 +131,8 @@ def test_the_report_says_who_pays_and_what_the_journal_would_accrue(books: Store
         "side": "payable",
         "claim": {"EUR": "0.01", "USD": "2.00"},
         "to_pay": {"EUR": "10.50", "JPY": "12.00"},
-        "unclear": {"EUR": "-1.00"},
+        "unclear_overbilled": {},
+        "unclear_unbilled": {"EUR": "1.00"},
         "accrual": {
             "month": date(2026, 10, 1),
             "copy": None,
@@ -140,6 +142,8 @@ def test_the_report_says_who_pays_and_what_the_journal_would_accrue(books: Store
                 {"reason": "overbilled", "amounts": {"EUR": "-0.01"}},
                 {"reason": "unknown partner", "amounts": {"EUR": "1.00"}},
             ],
+            "reversed_month": None,
+            "reversed": {},
         },
     }
     publish_used(books, mapping=TERMS + ACCOUNTS.replace("payable", "receivable") + OWN)
@@ -159,6 +163,13 @@ def test_the_report_has_the_accrual_of_a_closed_month_as_its_journal(books: Stor
     open_ = judge(read_figures_of_books(books)).ledger
     assert open_
     close(books)
+    make_books(books)
+    before = judge(read_figures_of_books(books)).ledger
+    assert before
+    assert (before.reversed_month, before.accrued) == (date(2026, 9, 1), open_.accrued)
+    assert before.reversed["EUR"].amount == Decimal("10.50")
+    page = text_of(render_page(read_figures_of_books(books)))
+    assert "The last journal is that of Sep 2026: it accrues EUR" in page
     close(books, date(2026, 10, 1))
     publish(books, mapping=TERMS, usage=[USAGE[0]])  # which changes nothing in the journal
     closed = judge(read_figures_of_books(books)).ledger

@@ -322,7 +322,7 @@ def test_each_kind_of_open_item_has_its_amount(planted: Stores) -> None:
         ("EUR", FIRST, "resolved"): "0.6",
         ("EUR", FIRST, "credit note without usage"): "0.3",
         ("EUR", FIRST, "within tolerance"): "-0.02",
-        ("EUR", FIRST, "other differences"): "50",  # its bill is of October
+        ("EUR", FIRST, "differences without a break"): "50",  # its bill is of October
         ("EUR", "nobody", "closing balance"): "0.11",
         ("EUR", "nobody", "unknown partner"): "0.11",
         ("CHF", FIRST, "closing balance"): "6.004",

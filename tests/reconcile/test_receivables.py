@@ -89,7 +89,7 @@ def test_a_break_is_as_old_as_its_bill_is_overdue(stores: Stores) -> None:
     twice = [billed(name, due=f"{TODAY - timedelta(days=days)}") for name, days in AGES.items()]
     publish(stores, mapping=BY_ALL, usage=[used("u"), used("v")], billing=twice)
     ages = "SELECT rule, age_days, due_on FROM reconciliation.breaks ORDER BY rule"
-    month_over = (TODAY - date(2026, 10, 1)).days
+    month_over = (TODAY - date(2026, 9, 30)).days
     assert stores.rows(ages) == [
         ("billed_twice", 3, TODAY - timedelta(days=3)),
         ("not_billed", month_over, None),

@@ -109,7 +109,7 @@ def test_age_counts_from_the_end_of_the_month(books: Stores) -> None:
         WHERE subject IN ('a', 'i') ORDER BY month"""
     (september, november) = books.rows(ages)
     as_of = books.rows("SELECT as_of::DATE FROM reconciliation.basis")[0][0]
-    assert september == (date(2026, 9, 1), (as_of - date(2026, 10, 1)).days, as_of)
+    assert september == (date(2026, 9, 1), (as_of - date(2026, 9, 30)).days, as_of)
     assert september[1] > 30
     assert november == (date(2026, 11, 1), 0, as_of)  # it is not over: no negative age
     first_seen = "SELECT min(first_seen), max(first_seen) FROM reconciliation.breaks"

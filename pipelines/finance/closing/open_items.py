@@ -105,7 +105,7 @@ SELECT
     'month' AS kind, rests.* EXCLUDE (is_explained),
     CASE months.verdict WHEN 'within tolerance' THEN months.verdict
         WHEN 'tentative' THEN 'not due yet' WHEN 'balanced' THEN 'rounding'
-        ELSE 'other differences' END AS reason,
+        ELSE 'differences without a break' END AS reason,
     if(rests.is_explained, 'several causes', months.cause) AS because
 FROM rests
 LEFT JOIN finance.partner_months AS months

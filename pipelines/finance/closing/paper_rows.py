@@ -105,7 +105,7 @@ COUNT: Final = "SELECT count(*) FROM ({query})"
 TITLES: Final = {
     "used": "Usage of the month",
     "billed": "Lines of bills of the month",
-    "matching": "Usage beside what bills it",
+    "matching": "Usage beside what bills it; lines that bill no usage are only on sheet billed",
     "breaks": "Breaks of the month, with the decisions about them",
     "corrections": "Corrections of closed months that are posted to this month",
     "opening": "Unbilled usage before this month",

@@ -16,7 +16,8 @@ class Accrual:
 
     `side` is None where `mapping.toml` has no accounts. `copy` is the number of the copy of a
     month that is closed (None: it is not). `is_written`: the rows are those of its journal.
-    Otherwise they are what a journal would have today.
+    Otherwise they are what a journal would have today, and `reversed_rows` are what the journal of
+    `reversed_month`, the last that was written, accrued: it reverses them a month later.
     """
 
     side: Side | None
@@ -24,3 +25,5 @@ class Accrual:
     rows: Sequence[Row]
     copy: int | None
     is_written: bool
+    reversed_month: date | None = None
+    reversed_rows: Sequence[Row] = ()

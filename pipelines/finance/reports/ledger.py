@@ -19,9 +19,10 @@ class Ledger:
     """What the page says of the ledger, by currency. Amounts are positive where usage is unbilled.
 
     `claim` and `to_pay` are open breaks: what you may claim, and what you may have to pay; both are
-    empty without a `side`. `unclear` is the sum of open breaks from which neither follows.
+    empty without a `side`. Of `unclear_overbilled` and `unclear_unbilled`, neither follows.
     `accrued` is rounded as the journal rounds it, `left_out` has exact sums by reason. Both are of
-    the journal in copy number `copy` if `is_written`, else of one that would be written today.
+    the journal in copy number `copy` if `is_written`, else of one that would be written today. Then
+    `reversed` is what the last journal accrued, of `reversed_month`, and reverses after it.
     """
 
     side: Side | None
@@ -30,9 +31,12 @@ class Ledger:
     is_written: bool
     claim: Sums
     to_pay: Sums
-    unclear: Sums
+    unclear_overbilled: Sums
+    unclear_unbilled: Sums
     accrued: Sums
     left_out: dict[str, Sums]
+    reversed_month: date | None
+    reversed: Sums
 
     def as_json(self) -> dict[str, Any]:
         """Return it as `report --json` has it."""
@@ -43,13 +47,16 @@ class Ledger:
             "side": self.side,
             "claim": _as_json(self.claim),
             "to_pay": _as_json(self.to_pay),
-            "unclear": _as_json(self.unclear),
+            "unclear_overbilled": _as_json(self.unclear_overbilled),
+            "unclear_unbilled": _as_json(self.unclear_unbilled),
             "accrual": {
                 "month": self.month,
                 "copy": self.copy,
                 "is_written": self.is_written,
                 "accrued": _as_json(self.accrued),
                 "left_out": left_out,
+                "reversed_month": self.reversed_month,
+                "reversed": _as_json(self.reversed),
             },
         }
 
@@ -73,7 +80,6 @@ def read_as_ledger(
     elif accrual.side == "receivable":
         claim = unbilled
         to_pay = overbilled
-    accrued = [{**row, "difference": row["posted"]} for row in accrual.rows if not row["reason"]]
     others = [{**row, "difference": row["amount"]} for row in accrual.rows if row["reason"]]
     left_out = sums_by_reason(others, order)
     if not accrual.is_written and (not_yet := _opposite(add_up(not_due, order, "number"))):
@@ -85,10 +91,19 @@ def read_as_ledger(
         is_written=accrual.is_written,
         claim=claim,
         to_pay=to_pay,
-        unclear=kinds.get("unclear", {}),
-        accrued=add_up(accrued, order, "number"),
+        unclear_overbilled=kinds.get("unclear overbilled", {}),
+        unclear_unbilled=_opposite(kinds.get("unclear unbilled", {})),
+        accrued=_posted(accrual.rows, order),
         left_out=left_out,
+        reversed_month=accrual.reversed_month,
+        reversed=_posted(accrual.reversed_rows, order),
     )
+
+
+def _posted(rows: Iterable[Row], order: Sequence[str | None]) -> Sums:
+    """Return what rows of an accrual post, by currency."""
+    accrued = [{**row, "difference": row["posted"]} for row in rows if not row["reason"]]
+    return add_up(accrued, order, "number")
 
 
 def _opposite(sums: Sums) -> Sums:

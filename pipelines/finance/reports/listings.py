@@ -78,6 +78,7 @@ LISTINGS: Final = (
             *OPEN_AMOUNTS,
             Column("open_breaks", "Open breaks", "count", "breaks", ALL_MONTHS),
             Column("age", "Oldest, days", "days"),
+            Column("partner_id", "Identifier"),
             STATEMENT,
         ),
         'partner-sync sql "FROM finance.partner_months"',

@@ -41,6 +41,8 @@ TO_DO: Final = {
     "the bill is no longer in the list": "Ask why the bill was withdrawn.",
     "recorded after the last bill": "Request it on the next bill.",
     "changed after the bill": "Request a correction of the bill.",
+    "total above its lines": "Ask why the total is not the sum of the lines.",
+    "total below its lines": "Ask why the total is not the sum of the lines.",
 }
 # The same of a rule whose remedy names a command.
 TO_DO_OF_RULE: Final = {

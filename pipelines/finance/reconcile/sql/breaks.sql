@@ -23,7 +23,7 @@ WITH decided AS (
                  ELSE facts.last_seen END AS last_seen
         ),
         (coalesce(facts.gone_at, basis.as_of) AT TIME ZONE basis.time_zone)::DATE
-            - coalesce(facts.due_on, (facts.month + INTERVAL 1 MONTH)::DATE) AS days
+            - coalesce(facts.due_on, last_day(facts.month)) AS days
     FROM reconciliation.break_facts AS facts
     CROSS JOIN reconciliation.basis AS basis
 ), judged AS (

@@ -1,13 +1,16 @@
 -- What follows from open breaks for who pays: more was used than billed (`unbilled`), or more billed
--- than used (`overbilled`). `unclear`: a record names an unknown or another partner, another currency
+-- than used (`overbilled`). Not clear: a record names an unknown or another partner, another currency
 -- or is no longer reported, so that the other side is no open break; or its amount is doubtful.
 -- needs: breaks
 SELECT
     breaks.currency,
-    CASE WHEN breaks.rule IN ('unknown_partner', 'disappeared') OR facts.doubt IS NOT NULL
+    concat(
+        if(breaks.rule IN ('unknown_partner', 'disappeared') OR facts.doubt IS NOT NULL
             OR breaks.difference IS NULL OR breaks.cause IN (
-                'other partner', 'other currency', 'no currency', 'usage of another partner') THEN 'unclear'
-        WHEN breaks.difference < 0 THEN 'unbilled' ELSE 'overbilled' END AS reason,
+                'other partner', 'other currency', 'no currency', 'usage of another partner'
+            ), 'unclear ', ''),
+        if(breaks.difference < 0, 'unbilled', 'overbilled')
+    ) AS reason,
     sum(breaks.difference) AS difference, count(*) AS number
 FROM breaks
 JOIN reconciliation.breaks AS facts USING (break_id)
