@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from playwright.sync_api import (
@@ -20,6 +20,8 @@ from tests.assets.homes import STREAMS, days_ago
 from tests.browser.install import find_chromium
 
 PATIENCE = 120_000  # ms: the daemon looks for backfills every 30 s, and machines are busy
+TRIES = 3  # of a dialog
+ENABLED_MS = 60_000  # until its button is enabled: the daemon has to report first
 WIDTH, HEIGHT = 1300, 900
 STACK_TRACE_TOP = """() => {
     const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
@@ -46,6 +48,10 @@ def open_chromium() -> Iterator[Browser]:
         chromium.close()
 
 
+def launch_button(dialog: Locator) -> Locator:
+    return dialog.get_by_role("button", name=re.compile("^Launch "))
+
+
 class Operator:
     """A person with a browser. `PICTURES=folder` keeps pictures of what the person sees."""
 
@@ -58,7 +64,18 @@ class Operator:
             expect(self.page.get_by_text(text).first).to_be_visible()
 
     def select_days(self, days: str) -> Locator:
-        """Select days of the connection for the raw assets in the catalog; return the dialog."""
+        """Select days of the connection for the raw assets in the catalog; return the dialog.
+
+        Dagster's button stayed disabled in one of some hundred dialogs. A person opens it again.
+        """
+        for _try in range(TRIES):
+            dialog = self._dialog(days)
+            with suppress(AssertionError):
+                expect(launch_button(dialog)).to_be_enabled(timeout=ENABLED_MS)
+                return dialog
+        raise AssertionError(f"{days} cannot be launched")
+
+    def _dialog(self, days: str) -> Locator:
         self.page.goto("/assets")
         for stream in STREAMS:
             box = self.page.get_by_test_id(f"checkbox-raw/{stream}")
@@ -75,7 +92,7 @@ class Operator:
 
     def launch(self, dialog: Locator) -> None:
         """Launch what is selected and open its page."""
-        dialog.get_by_role("button", name=re.compile("^Launch ")).click()
+        launch_button(dialog).click()
         message = self.page.get_by_text(re.compile(r"(Launched run|Created backfill) \w+")).first
         run_id = message.inner_text().split()[2]
         self.page.get_by_label("Notifications").get_by_text("View", exact=True).click()

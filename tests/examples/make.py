@@ -13,6 +13,7 @@ from typing import Final
 
 from pipelines.app.nightly import build_with_books
 from pipelines.core.files import write_durably
+from pipelines.core.text import quote_text
 from pipelines.finance.books import make_books
 from pipelines.finance.close import close_month
 from pipelines.finance.proposals import accept
@@ -42,6 +43,33 @@ accrued = "2190"
 result = "5100"
 correction = "5190"
 rounding = "5900"
+
+[own.ledger]
+against = "billing"
+connection = "demo"
+file = "ledger.csv"
+[own.ledger.roles]
+id = "bill"
+partner = "partner"
+period = "month"
+amount = "amount"
+currency = "currency"
+"""
+# Two bills are wrong in the ledger: it lacks one, and has another with an amount that is 9.00 more.
+LEDGER: Final = """
+COPY (
+    SELECT rows.bill, rows.partner_id AS partner, strftime(rows.month, '%Y-%m') AS month,
+        rows.billed + if(rows.place = 2, 9, 0) AS amount, rows.currency
+    FROM (
+        SELECT bills.*, row_number() OVER (
+            PARTITION BY bills.month = DATE '{month}' AND bills.currency = 'EUR' ORDER BY bills.bill
+        ) * (bills.month = DATE '{month}' AND bills.currency = 'EUR')::INTEGER AS place
+        FROM finance.bills AS bills
+        WHERE bills.set_apart IS NULL OR bills.set_apart = 'credit note'
+    ) AS rows
+    WHERE rows.place <> 1
+    ORDER BY rows.bill
+) TO {file}
 """
 # Of the partners that are asked for something, the one with the most records.
 MOST_ASKED: Final = """
@@ -89,6 +117,9 @@ def _publish(stores: Stores) -> None:
         read(stores, Reading(records, stream, connection="demo", key=key, page_size=500))
     build_with_books(stores)
     accept(stores)
+    make_books(stores)
+    ledger = quote_text(str(stores.home.root / "ledger.csv"))
+    stores.rows(LEDGER.format(month=MONTH, file=ledger))
     file = stores.home.mapping_file
     write_durably(file, file.read_bytes() + TERMS.encode())
     make_books(stores)

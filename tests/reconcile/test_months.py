@@ -146,6 +146,7 @@ SIGNED_ROWS = {
     "opening": 0,
     "corrections": 0,
     "rollforward": 2,
+    "open_items": 2,
 }
 
 

@@ -24,8 +24,9 @@ SELECT
     breaks.break_id, breaks.connection, breaks.partner, breaks.currency, breaks.rule, breaks.cause,
     breaks.difference,
     breaks.uncertain IS NOT NULL OR breaks.doubt IS NOT NULL AS is_uncertain,
-    -- Of the other rules, all rows of a break are of its partner.
-    breaks.rule IN ('billed_twice', 'different', 'not_used') AS may_be_shared
+    -- Of these rules, all rows of a break are of its partner. A new one may share some.
+    breaks.rule NOT IN ('unknown_partner', 'unreferenced', 'not_billed', 'disappeared')
+        AS may_be_shared
 FROM reconciliation.breaks AS breaks
 WHERE breaks.month = $month AND breaks.state <> 'resolved' AND breaks.partner IS NOT NULL
     -- What only own books say is nothing that a partner is asked for.
