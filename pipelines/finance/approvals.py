@@ -149,8 +149,8 @@ def _close(stores: Stores, note: Note) -> str:
     late = why_late(stores, prepared, folder)
     if late:
         raise Refused(f"{what}: {late}")
-    with stores.metadata.transaction() as rows:
-        close = rows.get_one(Close, (prepared.month, prepared.number))
+    with stores.metadata.transaction() as session:
+        close = session.get_one(Close, (prepared.month, prepared.number))
         if close.state != "prepared":  # another command was faster
             raise Refused(f"{what}: the month is closed, or was prepared again since")
         close.state = "closed"

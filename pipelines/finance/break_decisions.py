@@ -46,14 +46,14 @@ class BreakDecision(NamedTuple):
         return not is_resolved
 
 
-def choose_breaks(session: Stores, chosen: BreakFilter, decision: BreakDecision) -> list[Row]:
+def choose_breaks(stores: Stores, chosen: BreakFilter, decision: BreakDecision) -> list[Row]:
     """Return the breaks for which a decision makes sense, each with it.
 
     Raises ConfigurationError where there is no such break.
     """
     if not any(chosen):
         raise ConfigurationError("No break and no filter is given. Nothing was changed.")
-    breaks = read_breaks(session, chosen, with_resolved=True).to_pylist()
+    breaks = read_breaks(stores, chosen, with_resolved=True).to_pylist()
     fitting = []
     problems = set()
     for row in breaks:
@@ -71,13 +71,13 @@ def choose_breaks(session: Stores, chosen: BreakFilter, decision: BreakDecision)
     return fitting
 
 
-def record_decisions(session: Stores, decided: list[Row]) -> str:
+def record_decisions(stores: Stores, decided: list[Row]) -> str:
     """Record decisions about breaks in one transaction; return what was done, as a sentence."""
-    with session.metadata.transaction() as db:
+    with stores.metadata.transaction() as session:
         for row in decided:
             kind = f"break_{row['decision']}"
             difference = row["difference"]
-            decision = session.decision(kind, row["break_id"], row["new_reason"])
+            decision = stores.decision(kind, row["break_id"], row["new_reason"])
             decision.details = {
                 "owner": row["new_owner"] or None,
                 "difference": None if difference is None else f"{difference:f}",
@@ -85,5 +85,5 @@ def record_decisions(session: Stores, decided: list[Row]) -> str:
                 "rows_digest": row["rows_digest"],
                 "since": row["since"].isoformat(),
             }
-            add_decision(db, decision)
+            add_decision(session, decision)
     return f"Recorded {counted(len(decided), 'decision')}."

@@ -98,27 +98,27 @@ class BreakList(NamedTuple):
     notes: list[Doubt]
 
 
-def read_breaks(session: Stores, chosen: BreakFilter, *, with_resolved: bool = False) -> pa.Table:
+def read_breaks(stores: Stores, chosen: BreakFilter, *, with_resolved: bool = False) -> pa.Table:
     """Return breaks, most severe first, then by the size of the difference.
 
     Resolved ones are among them only where a state or a break is chosen, or `with_resolved`. Raises
     ConfigurationError for an unknown value or without breaks, PartnerSyncError.
     """
     bound = chosen._asdict()
-    with open_reconciled(session, "breaks", bound) as (_version, db):
+    with open_reconciled(stores, "breaks", bound) as (_version, db):
         return _read_breaks(db, bound, with_resolved=with_resolved)
 
 
-def list_breaks(session: Stores, chosen: BreakFilter) -> BreakList:
+def list_breaks(stores: Stores, chosen: BreakFilter) -> BreakList:
     """Return breaks as `read_breaks` does, with what else the same books say of them."""
     bound = chosen._asdict()
-    with open_reconciled(session, "breaks", bound) as (_version, db):
+    with open_reconciled(stores, "breaks", bound) as (_version, db):
         return BreakList(
             breaks=_read_breaks(db, bound, with_resolved=False),
             covered=_read_beside(db, COVERED, {"partner": chosen.partner, "month": chosen.month}),
             materiality=_read_beside(db, MATERIALITY, {}),
             small_breaks=_read_beside(db, SMALL_BREAKS, {"partner": chosen.partner}),
-            doubts=[*read_age(session), *unread.read_doubts(db)],
+            doubts=[*read_age(stores), *unread.read_doubts(db)],
             notes=unread.notes_of(unread.read_not_evaluated(db)),
         )
 

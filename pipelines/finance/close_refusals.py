@@ -75,7 +75,7 @@ Refusals = Iterator[tuple[str, str]]
 
 
 def prepare_month(
-    session: Stores, month: date, connections: list[str] | None = None, accept_open: str = ""
+    stores: Stores, month: date, connections: list[str] | None = None, accept_open: str = ""
 ) -> Row:
     """Return what keeps a month from being closed (`refusals`), and what its proofs rest on.
 
@@ -83,13 +83,13 @@ def prepare_month(
     compared; `one_reading`: their proof holds if no row changed its
     place meanwhile. Raises PartnerSyncError.
     """
-    is_asked = session.settings.approval != "declared" and not accept_open
-    with open_reconciled(session, "summary") as (version, db):
-        require_unchanged(session.metadata, version)
+    is_asked = stores.settings.approval != "declared" and not accept_open
+    with open_reconciled(stores, "summary") as (version, db):
+        require_unchanged(stores.metadata, version)
         refusals = [
             {"message": f"{month:%Y-%m} cannot be closed: {why.rstrip('.')}.", "remedy": remedy}
             for why, remedy in chain(
-                find_refusals(session, month, connections, version, db),
+                find_refusals(stores, month, connections, version, db),
                 not_assigned(month, connections, db) if is_asked else (),
             )
         ]
@@ -128,7 +128,7 @@ def basis_of(lists: Iterable[Row]) -> str:
 
 
 def find_refusals(
-    session: Stores,
+    stores: Stores,
     month: date,
     connections: list[str] | None,
     version: Version,
@@ -143,13 +143,13 @@ def find_refusals(
         yield f"summary is not evaluated: {reason}", REMEDY
         return
     create_rows(db)
-    yield from _closed(session, month, db)
-    if why_outdated(session):
+    yield from _closed(stores, month, db)
+    if why_outdated(stores):
         why = f"the books of version {version.number} lack newer data, decisions, closes or mapping"
         yield why, BUILD
     else:
         yield from _unread_before(month, connections, db)
-    yield from _not_proven(session, month, connections, db)
+    yield from _not_proven(stores, month, connections, db)
 
 
 def _not_evaluated(db: duckdb.DuckDBPyConnection) -> str:
@@ -161,10 +161,10 @@ def _not_evaluated(db: duckdb.DuckDBPyConnection) -> str:
     return "" if is_evaluated else str(reason)
 
 
-def _closed(session: Stores, month: date, db: duckdb.DuckDBPyConnection) -> Refusals:
+def _closed(stores: Stores, month: date, db: duckdb.DuckDBPyConnection) -> Refusals:
     """Yield that a month is closed, or that records moved between it and another closed one."""
-    present = mapping_digest(session.home.mapping_file)
-    for folder, close in standing_closes(session).items():
+    present = mapping_digest(stores.home.mapping_file)
+    for folder, close in standing_closes(stores).items():
         if close.month == month:
             why = f"{signers_of(close)} closed it at {close.closed_at:{TIME}}"
             yield why, "Run `partner-sync close reopen` with --reason first."
@@ -212,7 +212,7 @@ def _unread_before(
 
 
 def _not_proven(
-    session: Stores, month: date, connections: list[str] | None, db: duckdb.DuckDBPyConnection
+    stores: Stores, month: date, connections: list[str] | None, db: duckdb.DuckDBPyConnection
 ) -> Refusals:
     """Yield what is not proven complete after the month and its grace.
 
@@ -225,11 +225,11 @@ def _not_proven(
     if as_of < ends:
         why = f"it ends at {ends:{TIME}}, with grace_days, and the data ends at {as_of:{TIME}}"
         yield why, f"Wait until then. {SYNC}"
-    yield from _not_complete(session, month, connections, db, ends)
+    yield from _not_complete(stores, month, connections, db, ends)
 
 
 def _not_complete(
-    session: Stores,
+    stores: Stores,
     month: date,
     connections: list[str] | None,
     db: duckdb.DuckDBPyConnection,
@@ -239,12 +239,12 @@ def _not_complete(
 
     Nor are those whose newest scan waits for a person: the published rows may lack what it shows.
     """
-    with session.metadata.transaction() as rows:
-        held = {(scan.connection, scan.stream): scan for scan in held_scans(rows)}
+    with stores.metadata.transaction() as session:
+        held = {(scan.connection, scan.stream): scan for scan in held_scans(session)}
     proofs = _proofs(db, month, connections)
     with_month = {name for name, proof in proofs.items() if proof["has_month"]}
     names = set(with_month)
-    for connection, streams in session.lists().items():
+    for connection, streams in stores.lists().items():
         if _is_among(connection, connections):
             names.update((connection, stream.name) for stream in streams)
     for connection, stream in sorted(names):

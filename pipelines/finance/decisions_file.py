@@ -76,12 +76,12 @@ def write_file(breaks: pa.Table, file: Path) -> list[str]:
     return rounded
 
 
-def read_decisions(session: Stores, file: Path) -> list[Row]:
+def read_decisions(stores: Stores, file: Path) -> list[Row]:
     """Return the breaks that a workbook or CSV file decides about, each with its decision.
 
     Raises ConfigurationError if a row is wrong.
     """
-    breaks = read_breaks(session, BreakFilter(), with_resolved=True).to_pylist()
+    breaks = read_breaks(stores, BreakFilter(), with_resolved=True).to_pylist()
     known = {row["break_id"]: row for row in breaks}
     decided: dict[str, Row] = {}
     problems = []

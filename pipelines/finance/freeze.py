@@ -77,31 +77,31 @@ SIGNED_BY: Final = (
 READ: Final = "SELECT DISTINCT loads.connection FROM meta.loads AS loads ORDER BY loads.connection"
 
 
-def freeze_month(session: Stores, month: date, signing: Signing) -> str:
+def freeze_month(stores: Stores, month: date, signing: Signing) -> str:
     """Copy a month of the published version and record who signed it off; return a sentence.
 
     `month` is its first day. The same command once more, as after a kill, finds its close and
     changes nothing. Raises ConfigurationError where that is not allowed, StorageFailed;
     nothing is written then.
     """
-    take_over(session)
-    with change_versions(session):
-        mapping = read_content(session.home.mapping_file)
-        with open_books(session) as (version, db):
-            require_unchanged(session.metadata, version)
-            close = _new_close(session, month, signing, version.number)
+    take_over(stores)
+    with change_versions(stores):
+        mapping = read_content(stores.home.mapping_file)
+        with open_books(stores) as (version, db):
+            require_unchanged(stores.metadata, version)
+            close = _new_close(stores, month, signing, version.number)
             _require_known(db, close)
-            sentence = _closed_before(session, close, db)
+            sentence = _closed_before(stores, close, db)
             if sentence:
                 return sentence
-            _require_allowed(session, close, version, db)
+            _require_allowed(stores, close, version, db)
             still_open = _still_open(db, close)
-            terms = mapping_of(mapping, session.home.mapping_file)
-            own = read_own_rows(session, db, close, terms)
-            folder = _copy(session, close, db, mapping, own)
+            terms = mapping_of(mapping, stores.home.mapping_file)
+            own = read_own_rows(stores, db, close, terms)
+            folder = _copy(stores, close, db, mapping, own)
         # The copy is whole before its close is recorded. After a kill in between, the folder stays;
         # the next close has its own number, and its own copy of what is published then.
-        _record(session, close)
+        _record(stores, close)
     return (
         f"{month:%Y-%m} is {DONE[signing.approval]} as published in version {version.number}. "
         f"Its copy is {folder}. The SHA-256 of its manifest is {close.manifest_sha256}. "
@@ -114,15 +114,15 @@ def read_states(db: duckdb.DuckDBPyConnection) -> list[Row]:
     return fetch_rows(db, STATES)
 
 
-def _new_close(session: Stores, month: date, signing: Signing, version: int) -> Close:
+def _new_close(stores: Stores, month: date, signing: Signing, version: int) -> Close:
     return Close(
         month=month,
-        number=_next_number(session, month),
+        number=_next_number(stores, month),
         version=version,
         note=signing.note,
         preparer=signing.preparer,
         reviewer=signing.reviewer,
-        closed_at=session.clock.utc_now(),
+        closed_at=stores.clock.utc_now(),
         manifest_sha256="",
         state=signing.state,
         approval=signing.approval,
@@ -132,13 +132,13 @@ def _new_close(session: Stores, month: date, signing: Signing, version: int) -> 
 
 
 def _require_allowed(
-    session: Stores, close: Close, version: Version, db: duckdb.DuckDBPyConnection
+    stores: Stores, close: Close, version: Version, db: duckdb.DuckDBPyConnection
 ) -> None:
     """Raise ConfigurationError for the first reason why a month cannot be closed."""
     is_asked = close.approval != "declared" and not close.accept_open
     refusals = chain(
         one_person(close),
-        find_refusals(session, close.month, close.connections, version, db),
+        find_refusals(stores, close.month, close.connections, version, db),
         not_assigned(close.month, close.connections, db) if is_asked else (),
     )
     for why, remedy in refusals:
@@ -146,13 +146,13 @@ def _require_allowed(
         raise ConfigurationError(f"{text} Nothing was written.", remedy)
 
 
-def _record(session: Stores, close: Close) -> None:
+def _record(stores: Stores, close: Close) -> None:
     """Add a close to the metadata database, in place of one that is prepared."""
-    with session.metadata.transaction() as rows:
-        for before in rows.scalars(sqlalchemy.select(Close).where(Close.month == close.month)):
+    with stores.metadata.transaction() as session:
+        for before in session.scalars(sqlalchemy.select(Close).where(Close.month == close.month)):
             if before.state == "prepared":
                 before.state = "withdrawn"
-        rows.add(close)
+        session.add(close)
 
 
 def _require_known(db: duckdb.DuckDBPyConnection, close: Close) -> None:
@@ -167,9 +167,9 @@ def _require_known(db: duckdb.DuckDBPyConnection, close: Close) -> None:
         )
 
 
-def _next_number(session: Stores, month: date) -> int:
+def _next_number(stores: Stores, month: date) -> int:
     """Return the number of the next close of a month, which counts from 1."""
-    numbers = [close.number for close in read_copies(session).values() if close.month == month]
+    numbers = [close.number for close in read_copies(stores).values() if close.month == month]
     return max(numbers, default=0) + 1
 
 
@@ -191,7 +191,7 @@ def _still_open(db: duckdb.DuckDBPyConnection, close: Close) -> str:
     return text
 
 
-def _closed_before(session: Stores, close: Close, db: duckdb.DuckDBPyConnection) -> str:
+def _closed_before(stores: Stores, close: Close, db: duckdb.DuckDBPyConnection) -> str:
     """Return a sentence about the same close, if there is one that still holds; else nothing.
 
     The command that made it may have been killed in the build behind it. Where records of the month
@@ -201,7 +201,7 @@ def _closed_before(session: Stores, close: Close, db: duckdb.DuckDBPyConnection)
         for row in read_states(db):
             if (row["month"], row["state"]) == (close.month, "outdated"):
                 return ""
-    for folder, before in standing_closes(session).items():
+    for folder, before in standing_closes(stores).items():
         is_signed_alike = all(getattr(before, name) == getattr(close, name) for name in SIGNED_BY)
         if is_signed_alike and before.month == close.month:
             require_intact(folder, before)
@@ -215,7 +215,7 @@ def _closed_before(session: Stores, close: Close, db: duckdb.DuckDBPyConnection)
 
 
 def _copy(
-    session: Stores,
+    stores: Stores,
     close: Close,
     db: duckdb.DuckDBPyConnection,
     mapping: bytes,
@@ -226,38 +226,38 @@ def _copy(
     A folder of an unknown close is kept: the metadata database may be older than it. It is not
     reused, because it may lack later decisions and corrections.
     """
-    folder = copy_folder(session, close.month, close.number)
+    folder = copy_folder(stores, close.month, close.number)
     while folder.exists():
         close.number += 1
-        folder = copy_folder(session, close.month, close.number)
-    erased = read_inputs(session).erased
+        folder = copy_folder(stores, close.month, close.number)
+    erased = read_inputs(stores).erased
     hide = partial(hide_names, connections=close.connections)
-    page = render_report(read_figures_of_books(session, prepare=hide))
-    journal = _journal(session, close, mapping, erased)
+    page = render_report(read_figures_of_books(stores, prepare=hide))
+    journal = _journal(stores, close, mapping, erased)
     basis = Basis(
         mapping=mapping,
-        previous=previous_copy(session, close),
+        previous=previous_copy(stores, close),
         erased=erased,
         page=page,
         journal=journal,
         own=own,
-        readers=session.settings.readers,
+        readers=stores.settings.readers,
         preparers=(os.getuid(), login_id()),
-        preparer_role=home_role(session) if close.approval == "two" else None,
+        preparer_role=home_role(stores) if close.approval == "two" else None,
     )
-    close.manifest_sha256 = write_copy(db, close, folder, basis, session.warehouse.store)
+    close.manifest_sha256 = write_copy(db, close, folder, basis, stores.warehouse.store)
     return folder
 
 
 def _journal(
-    session: Stores, close: Close, mapping: bytes, erased: Sequence[str]
+    stores: Stores, close: Close, mapping: bytes, erased: Sequence[str]
 ) -> JournalBasis | None:
     """Return what the journal of a close rests on; None if the mapping has no accounts."""
-    terms = mapping_of(mapping, session.home.mapping_file)
+    terms = mapping_of(mapping, stores.home.mapping_file)
     if terms is None or terms.accounts is None:
         return None
     earlier = None
-    for folder, before in read_closes(session).items():  # in the order of numbers
+    for folder, before in read_closes(stores).items():  # in the order of numbers
         if before.month == close.month and (folder / JOURNAL).exists():
             require_intact(folder, before)
             earlier = folder / JOURNAL

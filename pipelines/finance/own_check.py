@@ -27,43 +27,43 @@ ADD: Final = "Add a table such as [own.ledger] to mapping.toml: docs/reconciliat
 SHOWN: Final = 20  # rows of a source that are not understood
 
 
-def check(session: Stores) -> list[Row]:
+def check(stores: Stores) -> list[Row]:
     """Return a row for each source of own books: what it has, and what of it is not understood.
 
     Raises ConfigurationError where the mapping has none, PartnerSyncError.
     """
-    mapping = read_mapping(session.home.mapping_file)
+    mapping = read_mapping(stores.home.mapping_file)
     if mapping is None or not mapping.own:
         raise ConfigurationError(NONE, ADD)
-    inputs = own_books.read_own_inputs(session)
-    with open_published(session) as (_version, db), _explained():
+    inputs = own_books.read_own_inputs(stores)
+    with open_published(stores) as (_version, db), _explained():
         db.execute(f"SET TimeZone = '{mapping.time_zone}'")
         sides = create_row_views(db, mapping)
-        own_books.let_spill(session, db)
+        own_books.let_spill(stores, db)
         third_sides = read_third_sides(db, mapping, sides, inputs)
         return [_about(third_side) for third_side in third_sides]
 
 
-def sources_with(session: Stores, text: str) -> list[Row]:
+def sources_with(stores: Stores, text: str) -> list[Row]:
     """Return a row for each source that contains a text: `source` and its `files`, or why unknown.
 
     They are the user's: nothing is erased in them. Raises ConfigurationError.
     """
-    mapping = read_mapping(session.home.mapping_file)
+    mapping = read_mapping(stores.home.mapping_file)
     rows = list[Row]()
     for name, source in (mapping.own if mapping else {}).items():
         if source.file is None:
             found = [f"not searched: {source.place}"]
         else:
-            found = _files_with(session, source.file, text)
+            found = _files_with(stores, source.file, text)
         if found:
             rows.append({"source": name, "files": ", ".join(found)})
     return rows
 
 
-def _files_with(session: Stores, pattern: str, text: str) -> list[str]:
+def _files_with(stores: Stores, pattern: str, text: str) -> list[str]:
     try:
-        files = find_files(session.home.root, pattern)
+        files = find_files(stores.home.root, pattern)
         return [file.name for file in files if has_text(file, text)]
     except (NotRead, OSError, duckdb.Error, zipfile.BadZipFile):
         return [f"not searched: {pattern} cannot be read"]

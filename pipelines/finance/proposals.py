@@ -35,14 +35,14 @@ HEAD: Final = """\
 # are not evaluated."""
 
 
-def propose(session: Stores) -> list[Row]:
+def propose(stores: Stores) -> list[Row]:
     """Return for each role the proposed field and why, and the field it has in mapping.toml.
 
     `problem` says what is wrong with the latter. Raises PartnerSyncError, ConfigurationError.
     """
-    current = read_mapping(session.home.mapping_file)
+    current = read_mapping(stores.home.mapping_file)
     mapping = current or Mapping()
-    with session.warehouse.open() as db:
+    with stores.warehouse.open() as db:
         columns = read_columns(db)
         proposals = propose_roles(db, mapping.partners)
         found = [{"role": role, "field": proposal.field} for role, proposal in proposals.items()]
@@ -114,14 +114,14 @@ def _amount_rows(mapping: Mapping, amounts: list[Row]) -> Iterator[Row]:
         }
 
 
-def accept(session: Stores, *, replace: bool = False) -> str:
+def accept(stores: Stores, *, replace: bool = False) -> str:
     """Write the proposals to mapping.toml; return what was done, as a sentence.
 
     With `replace`, what a person set stays where nothing is proposed. Raises PartnerSyncError, and
     ConfigurationError where the file differs, or a field in it exists in no record.
     """
-    file = session.home.mapping_file
-    rows = propose(session)
+    file = stores.home.mapping_file
+    rows = propose(stores)
     current = read_mapping(file)
     mapping = _merged(current or Mapping(), rows)
     if mapping == current:
@@ -129,9 +129,9 @@ def accept(session: Stores, *, replace: bool = False) -> str:
     if current and not replace:
         raise _another_mapping(file, rows)
     _require_usable(file, rows)
-    version = session.warehouse.require_published().number
+    version = stores.warehouse.require_published().number
     write_durably(file, _rendered(mapping, version, rows).encode())
-    accept_configuration(session, "mapping accept")
+    accept_configuration(stores, "mapping accept")
     unknown = []
     roles = [row for row in rows if not row["role"].startswith(TERMS)]
     for row in roles:

@@ -66,45 +66,45 @@ Opened = tuple[Version, duckdb.DuckDBPyConnection]
 
 
 @contextmanager
-def open_books(session: Stores) -> Iterator[Opened]:
+def open_books(stores: Stores) -> Iterator[Opened]:
     """Open the published books with their version; without books, the published version.
 
     Raises PartnerSyncError where nothing is published, or what is published cannot be read.
     """
-    folder = BooksFolder(session.warehouse)
+    folder = BooksFolder(stores.warehouse)
     books = folder.published()
-    version = session.warehouse.version(books.version) if books else None
-    version = version or session.warehouse.require_published()
+    version = stores.warehouse.version(books.version) if books else None
+    version = version or stores.warehouse.require_published()
     with folder.open(books, version) as db:
         yield version, db
 
 
-def require_books(session: Stores) -> Version:
+def require_books(stores: Stores) -> Version:
     """Return the version of the published books. Raises PartnerSyncError without any."""
-    version = session.warehouse.require_published()
-    books = BooksFolder(session.warehouse).published()
+    version = stores.warehouse.require_published()
+    books = BooksFolder(stores.warehouse).published()
     if books is None:
         raise ConfigurationError(
             f"There are no books of version {version.number}: usage was not compared with billing.",
             "Run `partner-sync reconcile`.",
         )
-    return session.warehouse.version(books.version)
+    return stores.warehouse.version(books.version)
 
 
-def read_age(session: Stores) -> list[Doubt]:
+def read_age(stores: Stores) -> list[Doubt]:
     """Return why the books show less than is known, if they do. Raises PartnerSyncError."""
-    age = why_outdated(session)
+    age = why_outdated(stores)
     return [Doubt("", age, "Run `partner-sync reconcile`.")] if age else []
 
 
 @contextmanager
-def open_published(session: Stores) -> Iterator[Opened]:
+def open_published(stores: Stores) -> Iterator[Opened]:
     """Open the published version with the published books, if they are of this version.
 
     Raises as `open_books` does.
     """
-    folder = BooksFolder(session.warehouse)
-    version = session.warehouse.require_published()
+    folder = BooksFolder(stores.warehouse)
+    version = stores.warehouse.require_published()
     books = folder.published()
     if books is not None and books.version != version.number:
         books = None
@@ -114,15 +114,15 @@ def open_published(session: Stores) -> Iterator[Opened]:
 
 @contextmanager
 def open_reconciled(
-    session: Stores, table: str, options: Mapping[str, str] | None = None
+    stores: Stores, table: str, options: Mapping[str, str] | None = None
 ) -> Iterator[Opened]:
     """Open the published books.
 
     Raises PartnerSyncError without books, ConfigurationError without this table, which says why,
     and with possible values for one that an option cannot have.
     """
-    require_books(session)
-    with open_books(session) as (version, db):
+    require_books(stores)
+    with open_books(stores) as (version, db):
         _require_evaluated(db, version, table)
         for name, value in (options or {}).items():
             if value:

@@ -57,7 +57,7 @@ def _keep_names(_db: duckdb.DuckDBPyConnection) -> None:
 
 
 def read_figures_of_books(
-    session: Stores, *, prepare: Prepare = _keep_names, with_details: bool = False
+    stores: Stores, *, prepare: Prepare = _keep_names, with_details: bool = False
 ) -> Figures:
     """Return the figures of the published books, and what they were earlier.
 
@@ -65,19 +65,19 @@ def read_figures_of_books(
     `prepare` is done to each of these books, such as to hide names. With details, they have the
     lists that the page shows by clicking. Raises PartnerSyncError.
     """
-    require_books(session)
-    folder = BooksFolder(session.warehouse)
+    require_books(stores)
+    folder = BooksFolder(stores.warehouse)
     try:
-        with open_books(session) as (version, db):
+        with open_books(stores) as (version, db):
             prepare(db)
-            previous = _read_previous(session, folder, version, prepare)
+            previous = _read_previous(stores, folder, version, prepare)
             figures = read_figures(db, version.number, previous=previous)
-            figures = replace(figures, accrual=_read_accrual(session, db, figures))
+            figures = replace(figures, accrual=_read_accrual(stores, db, figures))
             if with_details:
-                find = StatementPages(session).find
-                details = read_details(db, figures, find, read_index(session))
+                find = StatementPages(stores).find
+                details = read_details(db, figures, find, read_index(stores))
                 figures = replace(figures, details=details)
-            figures = replace(figures, doubts=[*read_age(session), *figures.doubts])
+            figures = replace(figures, doubts=[*read_age(stores), *figures.doubts])
     except duckdb.Error as error:
         if is_memory_refused(error):
             raise  # which `open_session` explains
@@ -89,7 +89,7 @@ def read_figures_of_books(
 
 
 def _read_accrual(
-    session: Stores, db: duckdb.DuckDBPyConnection, figures: Figures
+    stores: Stores, db: duckdb.DuckDBPyConnection, figures: Figures
 ) -> Accrual | None:
     """Return what the newest month that is over accrues; None where nothing is compared."""
     if figures.problem:
@@ -100,37 +100,37 @@ def _read_accrual(
         accounts = parse_mapping(mapping).accounts
         copies = db.execute(STANDING_COPY, {"month": month}).fetchall()
         copy = copies[0][0] if copies else None
-        written = _read_written(session, month, copy) if copy else None
+        written = _read_written(stores, month, copy) if copy else None
         side = accounts.side if accounts else None
         if written is not None:
             return Accrual(side, month, written, copy, is_written=True)
         today = Accrual(side, month, read_accrual(db, month), copy, is_written=False)
-        return _with_reversed(session, db, today)
+        return _with_reversed(stores, db, today)
     return None
 
 
-def _with_reversed(session: Stores, db: duckdb.DuckDBPyConnection, accrual: Accrual) -> Accrual:
+def _with_reversed(stores: Stores, db: duckdb.DuckDBPyConnection, accrual: Accrual) -> Accrual:
     """Return an accrual of today with that of the last journal that was written before."""
     for month, copy in db.execute(EARLIER_COPIES, {"month": accrual.month}).fetchall():
-        rows = _read_written(session, month, copy)
+        rows = _read_written(stores, month, copy)
         if rows is not None:
             return replace(accrual, reversed_month=month, reversed_rows=rows)
     return accrual
 
 
-def _read_written(session: Stores, month: date, copy: int) -> list[Row] | None:
+def _read_written(stores: Stores, month: date, copy: int) -> list[Row] | None:
     """Return what the journal of a copy accrues; None without one, or if it cannot be read."""
     with suppress(PartnerSyncError, OSError, duckdb.Error):
-        return read_written_accrual(copy_folder(session, month, copy))
+        return read_written_accrual(copy_folder(stores, month, copy))
     return None
 
 
-def current_page(session: Stores) -> Path | None:
+def current_page(stores: Stores) -> Path | None:
     """Return the page of the published books; None if it is older than them or their version."""
-    version = require_books(session)
-    books = BooksFolder(session.warehouse).published()
-    page = _page_of(session, version.number)
-    shown = [session.warehouse.require_published().path]
+    version = require_books(stores)
+    books = BooksFolder(stores.warehouse).published()
+    page = _page_of(stores, version.number)
+    shown = [stores.warehouse.require_published().path]
     if books is not None:
         shown.append(books.path)
     try:
@@ -141,18 +141,18 @@ def current_page(session: Stores) -> Path | None:
     return page if is_current else None
 
 
-def _page_of(session: Stores, version: int) -> Path:
-    return session.home.reports / f"v{version:08}.html"
+def _page_of(stores: Stores, version: int) -> Path:
+    return stores.home.reports / f"v{version:08}.html"
 
 
-def write_report(session: Stores, figures: Figures) -> Path:
+def write_report(stores: Stores, figures: Figures) -> Path:
     """Write the page of a version, then the list of reports; return the page's file."""
-    folder = private_folder(session.home.reports)
-    store = session.warehouse.store
-    file = _page_of(session, figures.version)
+    folder = private_folder(stores.home.reports)
+    store = stores.warehouse.store
+    file = _page_of(stores, figures.version)
     with storing(file, "`partner-sync report`"):
-        has_statements = bool(store.list(session.home.statements, "index.html"))
-        beside = Beside(has_statements, _files_of_copies(session, figures))
+        has_statements = bool(store.list(stores.home.statements, "index.html"))
+        beside = Beside(has_statements, _files_of_copies(stores, figures))
         store.write(file, render_page(figures, beside).encode())
         reports = []
         for page, kept in store.list(folder, "v*.html").items():
@@ -161,13 +161,13 @@ def write_report(session: Stores, figures: Figures) -> Path:
                 reports.append(PastReport(int(name[1]), page.name, kept.written_at))
         store.write(folder / "index.html", render_index(sorted(reports, reverse=True)).encode())
         for shared in (folder, file, folder / "index.html"):
-            share(shared, session.settings.readers)
+            share(shared, stores.settings.readers)
     return file
 
 
-def _files_of_copies(session: Stores, figures: Figures) -> dict[tuple[date, int], dict[str, str]]:
+def _files_of_copies(stores: Stores, figures: Figures) -> dict[tuple[date, int], dict[str, str]]:
     """Return files of the copies of signed months that are on this machine, for links."""
-    closes = session.home.closes
+    closes = stores.home.closes
     copies = {}
     for row in figures.tables["signed_months"]:
         month = f"{row['month']:%Y-%m}"
@@ -186,10 +186,10 @@ def _files_of_copies(session: Stores, figures: Figures) -> dict[tuple[date, int]
 
 
 def _read_previous(
-    session: Stores, folder: BooksFolder, version: Version, prepare: Prepare
+    stores: Stores, folder: BooksFolder, version: Version, prepare: Prepare
 ) -> Figures | None:
     """Return the amounts of the newest books with older data that can be read."""
-    for earlier in previous_versions(session, version):
+    for earlier in previous_versions(stores, version):
         books = folder.newest_of(earlier.number)
         figures = _read_amounts(books, folder.open(books), prepare) if books else None
         if figures is not None:

@@ -29,13 +29,13 @@ VIEWS: Final = {
 
 
 @contextmanager
-def open_for_queries(session: Stores) -> Iterator[duckdb.DuckDBPyConnection]:
+def open_for_queries(stores: Stores) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open the published books with their version, and temporary views of all rows.
 
     `used_records`, `billed_lines` and `matches` (all pairs) are missing where nothing is mapped.
     Raises PartnerSyncError.
     """
-    with open_books(session) as (_version, db):
+    with open_books(stores) as (_version, db):
         with suppress(ConfigurationError, duckdb.CatalogException):
             create_rows(db)
             for name, (side, apart) in VIEWS.items():

@@ -54,7 +54,7 @@ NEVER_LOADED: Final = (
 
 
 def write_statements(
-    session: Stores,
+    stores: Stores,
     month: date,
     partner: str = "",
     connection: str = "",
@@ -76,20 +76,20 @@ def write_statements(
             left_out = "the command was stopped before it was printed"
         except NoPdf as error:
             left_out = str(error)
-    issues = _write_all(session, (month, partner, connection), left_out)
+    issues = _write_all(stores, (month, partner, connection), left_out)
     if browser:
         for issue, _is_new in issues:
-            _add_pdf(session, issue, browser)
-        with hold_lock(session.metadata.locks, "export"):
-            write_list(session)
-    rows = [_row(session, issue) | {"is_new": is_new} for issue, is_new in issues]
+            _add_pdf(stores, issue, browser)
+        with hold_lock(stores.metadata.locks, "export"):
+            write_list(stores)
+    rows = [_row(stores, issue) | {"is_new": is_new} for issue, is_new in issues]
     if not partner and not connection:
-        rows += [_problem(NEVER_LOADED.format(name)) for name in never_loaded(session)]
+        rows += [_problem(NEVER_LOADED.format(name)) for name in never_loaded(stores)]
     return rows
 
 
 def _write_all(
-    session: Stores, asked: tuple[date, str, str], left_out: str
+    stores: Stores, asked: tuple[date, str, str], left_out: str
 ) -> list[tuple[Issue, bool]]:
     """Write pages and workbooks; return each statement, and whether it is new.
 
@@ -97,70 +97,70 @@ def _write_all(
     """
     issues = []
     # `erase` holds the same lock: no statement is written of books that were opened before it.
-    with hold_lock(session.metadata.locks, "export"):
-        remove_left_over(session.home, held="export")
-        delete_unfinished(session)
-        written = IssuesOfMonth(session, asked[0])
-        for statement in read_statements(session, *asked):
+    with hold_lock(stores.metadata.locks, "export"):
+        remove_left_over(stores.home, held="export")
+        delete_unfinished(stores)
+        written = IssuesOfMonth(stores, asked[0])
+        for statement in read_statements(stores, *asked):
             stop.raise_if_requested()
-            issue = _issue(session, statement, written)
+            issue = _issue(stores, statement, written)
             is_new = not issue.sha256
             if is_new:
                 issue.left_out = left_out
                 page = render_statement(statement).encode()
-                write_issue(session, issue, {"html": page, "xlsx": write_workbook(statement)})
+                write_issue(stores, issue, {"html": page, "xlsx": write_workbook(statement)})
             issues.append((issue, is_new))
-        write_list(session)
+        write_list(stores)
     return issues
 
 
-def _add_pdf(session: Stores, issue: Issue, browser: str) -> None:
+def _add_pdf(stores: Stores, issue: Issue, browser: str) -> None:
     """Print the page of a statement that has no PDF yet.
 
     A browser takes half a second for each, so the lock is held only to write the file: otherwise
     exports and `erase` would wait for all. What was erased meanwhile is not written.
     """
     stop.raise_if_requested()
-    page = stored_page(session, issue)
+    page = stored_page(stores, issue)
     if not page or any(name.endswith(".pdf") for name in issue.sha256):
         return
     contents = {}
     try:
-        contents["pdf"] = print_page(browser, page, session.home.statements)
+        contents["pdf"] = print_page(browser, page, stores.home.statements)
         left_out = ""
     except NoPdf as error:
         left_out = str(error)
-    with hold_lock(session.metadata.locks, "export"):
-        if is_kept(session, issue):
+    with hold_lock(stores.metadata.locks, "export"):
+        if is_kept(stores, issue):
             issue.left_out = left_out
-            write_issue(session, issue, contents)
+            write_issue(stores, issue, contents)
 
 
 def list_statements(
-    session: Stores, month: date | None = None, partner: str = "", connection: str = ""
+    stores: Stores, month: date | None = None, partner: str = "", connection: str = ""
 ) -> list[Row]:
     """Return the statements that were written, newest first: of a month, or a partner, or all.
 
     `problem` says that files are missing or are not those that were written, or that a file belongs
     to no statement. Raises ConfigurationError for an unknown connection, StorageFailed.
     """
-    issues, unreadable = all_issues(session)
-    _require_connection(session, issues, connection)
+    issues, unreadable = all_issues(stores)
+    _require_connection(stores, issues, connection)
     rows = []
     for issue in issues:
         is_asked = month is None or issue.month == f"{month:%Y-%m}"
         is_connection = connection in ("", issue.connection)
         if is_asked and is_connection and partner in ("", issue.partner, issue.name):
-            rows.append(_row(session, issue))
+            rows.append(_row(stores, issue))
     for file, why in unreadable.items():
         rows.append(_problem(f"{file} cannot be read: {why}"))
-    rows += [_problem(UNFINISHED.format(file)) for file in unfinished(session)]
+    rows += [_problem(UNFINISHED.format(file)) for file in unfinished(stores)]
     return rows
 
 
-def _require_connection(session: Stores, issues: list[Issue], connection: str) -> None:
+def _require_connection(stores: Stores, issues: list[Issue], connection: str) -> None:
     """Raise ConfigurationError for a connection that nobody configured, and without a statement."""
-    known = {*session.settings.connections(), *(issue.connection for issue in issues)}
+    known = {*stores.settings.connections(), *(issue.connection for issue in issues)}
     if connection and connection not in known:
         raise ConfigurationError(
             f"There is no connection `{printable(connection, 40)}`.",
@@ -173,18 +173,18 @@ def _problem(text: str) -> Row:
     return dict.fromkeys((*COLUMNS, "is_new")) | {"problem": text}
 
 
-def erase_statements(session: Stores, text: str) -> list[Path]:
+def erase_statements(stores: Stores, text: str) -> list[Path]:
     """Delete the statements that show an identifier; return the files that are gone.
 
     The caller holds the lock `export`. Raises StorageFailed.
     """
-    return delete_with(session, text)
+    return delete_with(stores, text)
 
 
-def _row(session: Stores, issue: Issue) -> Row:
+def _row(stores: Stores, issue: Issue) -> Row:
     """Return a statement as it is listed. Reads its files whole."""
-    folder = session.home.statements / issue.month
-    store = session.warehouse.store
+    folder = stores.home.statements / issue.month
+    store = stores.warehouse.store
     changed = []
     for name, digest in issue.sha256.items():
         if digest_of(store.get(folder / name)) != digest:
@@ -198,7 +198,7 @@ def _row(session: Stores, issue: Issue) -> Row:
     }
 
 
-def _issue(session: Stores, statement: Statement, written: IssuesOfMonth) -> Issue:
+def _issue(stores: Stores, statement: Statement, written: IssuesOfMonth) -> Issue:
     """Return the last statement of a partner if it says the same, else a new one without files."""
     last = written.last(statement)
     content = content_of(statement)
@@ -213,7 +213,7 @@ def _issue(session: Stores, statement: Statement, written: IssuesOfMonth) -> Iss
         source=statement.source.name,
         version=statement.source.version,
         as_of=statement.source.as_of,
-        written_at=session.clock.utc_now(),
+        written_at=stores.clock.utc_now(),
         written_by=name_of(os.getuid()),
         sha256={},
         provisional=list(statement.provisional),

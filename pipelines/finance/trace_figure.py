@@ -96,13 +96,13 @@ class RawAmounts:
         return lower_trimmed(str(self._at(record, "billing.kind"))) in kinds
 
 
-def trace_break(session: Stores, break_id: str, close: str = "") -> Row:
+def trace_break(stores: Stores, break_id: str, close: str = "") -> Row:
     """Add the amounts of a break up again, as `trace_month`, and raising what it raises.
 
     Its rows also have invoice number, quantity, price and date, where they are mapped.
     """
     bound = {"break_id": break_id}
-    with open_source(session, "breaks", bound, close) as source:
+    with open_source(stores, "breaks", bound, close) as source:
         rows = fetch_rows(source.db, BREAK, bound)
         own_rows = [_own_row(row) for row in rows if row["own_file"]]
         if not own_rows and not any(row["scan_id"] for row in rows):
@@ -110,7 +110,7 @@ def trace_break(session: Stores, break_id: str, close: str = "") -> Row:
                 f"{source.name} has no record of break {break_id}: it no longer exists, or its "
                 "rule was not evaluated."
             )
-        traced = _traced(session, source, [row for row in rows if row["part"] != "own"])
+        traced = _traced(stores, source, [row for row in rows if row["part"] != "own"])
         traced["rows"] += own_rows
         return traced
 
@@ -123,7 +123,7 @@ def _own_row(row: Row) -> Row:
 
 
 def trace_month(
-    session: Stores, partner: str, month: str, currency: str = "", close: str = ""
+    stores: Stores, partner: str, month: str, currency: str = "", close: str = ""
 ) -> Row:
     """Add the figures of a partner (identifier or name) in a month (2026-09) up again.
 
@@ -133,7 +133,7 @@ def trace_month(
     not mapped, PartnerSyncError.
     """
     bound = {"partner": partner, "month": month, "currency": currency}
-    with open_source(session, "summary", bound, close) as source:
+    with open_source(stores, "summary", bound, close) as source:
         rows = fetch_rows(source.db, MONTH, bound)
         if not rows:
             in_currency = f" in {currency}" if currency else ""
@@ -142,10 +142,10 @@ def trace_month(
                 f"{printable(partner)} has neither usage nor bills in {month}{in_currency}, as of "
                 f"{as_of}."
             )
-        return _traced(session, source, rows)
+        return _traced(stores, source, rows)
 
 
-def _traced(session: Stores, source: TraceSource, figure_rows: list[Row]) -> Row:
+def _traced(stores: Stores, source: TraceSource, figure_rows: list[Row]) -> Row:
     """Return the rows with their raw amounts, and each figure with the sum of these."""
     amounts = RawAmounts(source.paths, source.mapping)
     rows = [row for row in figure_rows if row["scan_id"]]
@@ -155,7 +155,7 @@ def _traced(session: Stores, source: TraceSource, figure_rows: list[Row]) -> Row
     # A sum may have more digits than Python's default context keeps.
     with localcontext(EXACT):
         for scan, of_scan in scans.items():
-            _read_scan(session, amounts, scan, of_scan)
+            _read_scan(stores, amounts, scan, of_scan)
         sums = _sums(figure_rows)
     for row in rows:
         del row["published"]
@@ -185,12 +185,12 @@ def _figure(row: Row) -> Row:
     return {name: row[name] for name in FIGURE}
 
 
-def _read_scan(session: Stores, amounts: RawAmounts, scan: ScanName, rows: list[Row]) -> None:
+def _read_scan(stores: Stores, amounts: RawAmounts, scan: ScanName, rows: list[Row]) -> None:
     """Add to rows of one scan file what their raw records say, or why they say nothing."""
     missing = UnusableRecord("The scan file has no such record.")
     records: dict[PageRow, Record] = {}
     try:
-        raws = raw_records(session, scan, {(row["page"], row["row"]) for row in rows})
+        raws = raw_records(stores, scan, {(row["page"], row["row"]) for row in rows})
         for place, raw in raws.items():
             records[place] = _read_raw(raw)
     except ArchiveDamaged as error:

@@ -130,25 +130,25 @@ class TraceSource:
 
 @contextmanager
 def open_source(
-    session: Stores, table: str, options: Mapping[str, str], close: str
+    stores: Stores, table: str, options: Mapping[str, str], close: str
 ) -> Iterator[TraceSource]:
     """Open the copy of a close (2026-09, or 2026-09/002), or the published books if it is empty.
 
     Raises as `open_reconciled`; for a copy ConfigurationError, ArchiveDamaged.
     """
     if close:
-        folder, signed = _find(session, close)
+        folder, signed = _find(stores, close)
         mapping = _required(folder / MAPPING)
-        with open_books(session) as (_version, db):
+        with open_books(stores) as (_version, db):
             paths = _paths(db, mapping)
         with open_copy(folder, signed) as db:
             name = f"The copy {folder.parent.name}/{folder.name} of version {signed.version}"
             yield TraceSource(db, name, signed.version, mapping, paths)
         return
-    with open_reconciled(session, table, options) as (version, db):
+    with open_reconciled(stores, table, options) as (version, db):
         create_rows(db)
-        mapping = _required(session.home.mapping_file)
-        remedy = OUTDATED if why_outdated(session) else ""
+        mapping = _required(stores.home.mapping_file)
+        remedy = OUTDATED if why_outdated(stores) else ""
         name = f"Version {version.number}"
         yield TraceSource(db, name, version.number, mapping, _paths(db, mapping), remedy)
 
@@ -178,9 +178,9 @@ def _paths(db: duckdb.DuckDBPyConnection, mapping: mappings.Mapping) -> dict[str
     return {role: column.path for role, column in columns.items()}
 
 
-def _find(session: Stores, close: str) -> tuple[Path, Close]:
+def _find(stores: Stores, close: str) -> tuple[Path, Close]:
     """Return the copy that a text names; of a month alone, its last one that is closed."""
-    copies = read_copies(session)
+    copies = read_copies(stores)
     month, _slash, number = close.partition("/")
     found = None
     for folder, each in copies.items():

@@ -65,15 +65,15 @@ class _Opened:
     """Digests of what was erased since a copy was written: books have none of it."""
 
 
-def never_loaded(session: Stores) -> list[str]:
+def never_loaded(stores: Stores) -> list[str]:
     """Return the configured connections of which the published version has no list."""
-    with open_books(session) as (_version, db):
+    with open_books(stores) as (_version, db):
         loaded = {name for (name,) in db.execute(LOADED).fetchall()}
-    return [name for name in session.settings.connections() if name not in loaded]
+    return [name for name in stores.settings.connections() if name not in loaded]
 
 
 def read_statements(
-    session: Stores, month: date, partner: str = "", connection: str = ""
+    stores: Stores, month: date, partner: str = "", connection: str = ""
 ) -> Iterator[Statement]:
     """Yield the statements of a month: of one partner (identifier or name), or of all (empty).
 
@@ -83,18 +83,18 @@ def read_statements(
     """
     text = f"{month:%Y-%m}"
     options = {"month": text, "partner": partner, "connection": connection}
-    erased = read_inputs(session).erased
+    erased = read_inputs(stores).erased
     with ExitStack() as stack:
-        version, db = stack.enter_context(open_reconciled(session, "summary", options))
+        version, db = stack.enter_context(open_reconciled(stores, "summary", options))
         create_rows(db)
         names: dict[Key, str] = {}
         for row in fetch_rows(db, NAMES):
             names[row["connection"], row["partner"]] = row["name"] or row["partner"]
         opened_of: dict[Key, _Opened] = {}
-        sources = _sources_of_books(session, db, month, version.number)
+        sources = _sources_of_books(stores, db, month, version.number)
         for key in prepare(db, month):
             opened_of[key] = _Opened(db, sources.get(key[0], sources[NO_LIST]))
-        for folder, close in standing_closes(session).items():
+        for folder, close in standing_closes(stores).items():
             if close.month == month:
                 _replace_signed(opened_of, stack, (folder, close), erased)
         keys = [key for key in opened_of if connection in ("", key[0])]
@@ -158,16 +158,16 @@ def _source_of_copy(folder: Path, close: Close, as_of: str) -> Source:
 
 
 def _sources_of_books(
-    session: Stores, db: duckdb.DuckDBPyConnection, month: date, version: int
+    stores: Stores, db: duckdb.DuckDBPyConnection, month: date, version: int
 ) -> dict[str, Source]:
     """Return what the published books prove of a month, by connection."""
     common = []
     if any(row["is_needed"] for row in read_not_evaluated(db)):
         common.append(words.NOT_CHECKED)
-    if why_outdated(session):
+    if why_outdated(stores):
         common.append(words.OUTDATED)
     not_over = _not_over(db, month)
-    name = f"books {BooksFolder(session.warehouse).published()} of version {version}"
+    name = f"books {BooksFolder(stores.warehouse).published()} of version {version}"
     sources = {}
     for row in fetch_rows(db, LISTS):
         provisional = list(common)
