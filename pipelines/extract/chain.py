@@ -30,7 +30,7 @@ OVERLAP_AFTER_CHANGE = 5
 # Rows of the chain before the overlap in which shared rows are looked for.
 MARGIN = 8
 # Pages of a chain that may fail to join, besides one page in ten.
-MOST_BREAKS = 3
+MOST_FAILED_JOINS = 3
 # Pages in a row that may show nothing new.
 MOST_PAGES_IN_VAIN = 3
 # Pages with fewer rows share too few: two orders agree by chance. Of 2,000 shuffled lists of 10
@@ -48,10 +48,10 @@ class Shared(NamedTuple):
 
 
 class Chain:
-    """Pages joined by rows that they share.
+    """One pass over a list by overlapping pages, joined by the rows that they share.
 
     `inserted` counts rows that came before rows already read, `removed` those that went, `hidden`
-    places on pages that showed no row, `breaks` pages that did not join, or not in order.
+    places on pages that showed no row, `failed_joins` pages that did not join, or not in order.
     `swapped`: two pages showed two orders. `ended`: the end of the list was reached. `meets_head`:
     the head was read again, and its rows are in order; `head` are the rows that were added there,
     which `length` does not count. `head_differs`: an added row without a key may equal another one.
@@ -59,7 +59,7 @@ class Chain:
 
     def __init__(self, page: Page) -> None:
         self.keyed = page.key is not None
-        self.breaks = 0
+        self.failed_joins = 0
         self.largest_shift = 0
         self.swapped = False
         self.ended = False
@@ -90,7 +90,7 @@ class Chain:
         rows = page.rows()
         shared = self._find_join(tail["mark"].tolist(), rows["mark"].tolist(), back)
         if shared is None:
-            self.breaks += 1
+            self.failed_joins += 1
             self._append(tail)
             return False
         self._note_shift(int(rows["offset"][shared.on_page] - tail["offset"][shared.in_tail]))
@@ -123,10 +123,10 @@ class Chain:
 
     def is_unordered(self) -> bool:
         """Return whether chains are of no use, since the order of the list moves too much."""
-        breaks = self.breaks
+        failures = self.failed_joins
         if self.swapped:
-            breaks += self.unexplained
-        return breaks > MOST_BREAKS + self.pages / 10
+            failures += self.unexplained
+        return failures > MOST_FAILED_JOINS + self.pages / 10
 
     def is_complete(self) -> bool:
         """Return whether it has every row by itself, in a list whose order never moved."""
@@ -199,7 +199,7 @@ class Chain:
 
     def overlap(self, size: int) -> int:
         """Return how many rows the next page shares with the last, of pages of a size."""
-        has_changed = self.breaks or self.inserted or self.removed
+        has_changed = self.failed_joins or self.inserted or self.removed
         rows = OVERLAP_AFTER_CHANGE if has_changed else OVERLAP
         return max(1, min(size // 2, rows + 2 * self.largest_shift))
 
@@ -244,7 +244,7 @@ class Chain:
         is_swapped = any(second.in_tail < first.in_tail for first, second in pairwise(shared))
         if is_swapped:
             self.swapped = True
-            self.breaks += 1
+            self.failed_joins += 1
         elif _continues(tail, marks, expected):
             return expected
         # A second shared row must follow in order: one alone may be a row that moved.

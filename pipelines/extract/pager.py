@@ -1,4 +1,4 @@
-"""The requests of one reading: what they showed, and how many more there may be.
+"""The requests of all passes by one key: what they showed, and how many more there may be.
 
 Here: pages asked for and kept, and the budget. Not here: which pages are asked for (`chain.py`,
 `read_list.py`).
@@ -65,10 +65,11 @@ class LengthCheck:
 class Pager:
     """Asks for pages and keeps what they show.
 
-    `answers` are those to all requests, `pages` those that this reading used, `ends` the ends of
-    the list that they showed. `passes` is how often the list was read to its end, `size` the number
-    of rows on a full page, `end` the offset where the list seems to end, `reached` the greatest one
-    behind a row, `first_length` the length that the list had at the end of the first pass.
+    `answers` are those to all requests, `pages` those that the passes by this key used, `ends` the
+    ends of the list that they showed. `passes` is how often the list was read to its end, `size`
+    the number of rows on a full page, `end` the offset where the list seems to end, `reached` the
+    greatest one behind a row, `first_length` the length that the list had at the end of the first
+    pass.
     """
 
     traits: ListTraits

@@ -1,7 +1,7 @@
 """Reads one list that changes meanwhile: requests out, pages in, a proof at the end.
 
-A list is read in passes: by chains of overlapping pages; if these prove nothing, by plain pages
-and length checks, until its rows are counted.
+A list is read in passes, each from its first page to its end: by chains of overlapping pages; if
+these prove nothing, by plain pages and length checks, until its rows are counted.
 
 Here: the order of the passes, and when reading ends. Not here: what chains show (`chain.py`,
 `agreement.py`), what is known of the pages so far (`pager.py`), and which rows of them count
@@ -47,7 +47,7 @@ def read_list(configured_key: str | None, traits: ListTraits, passes: int = 1) -
     answers = list[Page]()
     while True:
         try:
-            proof = yield from _Reading(Pager(traits, keys, answers), passes).read()
+            proof = yield from _ProofSearch(Pager(traits, keys, answers), passes).read()
         except KeyChanged:
             continue
         if not keys.change():
@@ -55,8 +55,8 @@ def read_list(configured_key: str | None, traits: ListTraits, passes: int = 1) -
 
 
 @dataclass
-class _Reading:
-    """One reading of a list, by one key; `passes` is how many chains must agree at least.
+class _ProofSearch:
+    """Passes over a list by one key until one proves it; `passes` chains must agree at least.
 
     `moved` tells that two chains showed two orders, `swapped` that one did, `copies` that one
     showed a row twice. `passes_in_vain` counts passes in a row without a new row, `denied` proofs
@@ -74,6 +74,7 @@ class _Reading:
     agreement: Agreement = field(default_factory=Agreement)
 
     def read(self) -> Steps[Proof]:
+        """Return the proof of a complete list, or that of what was seen of a PARTIAL one."""
         self.moved = not self.pager.traits.stable_order
         try:
             while True:
@@ -114,7 +115,7 @@ class _Reading:
         end = max(start, pager.end)  # unless a page shows another
         length = 0
         empty_pages = 0
-        # Each second pass begins half a page further on: then other rows are near the page breaks.
+        # Each second pass begins half a page further on: then pages end at other rows.
         if not start and pager.passes % 2:
             yield from pager.page(0)
             offset = pager.size // 2
