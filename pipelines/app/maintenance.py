@@ -14,7 +14,7 @@ from pipelines import finance
 from pipelines.app.session import AppSession
 from pipelines.core import stop
 from pipelines.core.errors import ConfigurationError, PartnerSyncError
-from pipelines.finance import memory
+from pipelines.finance import remembered
 from pipelines.finance.books import BooksResult, make_only_books, try_books
 from pipelines.finance.closing.holding import configuration_with, copies_with, remarks_with
 from pipelines.finance.inputs import read_copies
@@ -223,7 +223,7 @@ def erase_records(
         made.append(make_only_books(session))
 
     with change_versions(session):
-        memory.settle(session)
+        remembered.follow_published(session)
     beside = finance.own_books.kept_with(session, request.text)
     steps = ErasureSteps(show, confirm_and_begin, replace_books)
     erased = erase.erase(session, request, steps, beside)

@@ -25,7 +25,7 @@ from pipelines.app.results import OnProgress, ReadRequest, StreamResult, SyncRes
 from pipelines.app.session import AppSession
 from pipelines.core import loop, stop
 from pipelines.core.errors import LockHeld, PartnerSyncError, as_failure
-from pipelines.finance import memory
+from pipelines.finance import remembered
 from pipelines.finance.books import try_books
 from pipelines.finance.report import current_page, read_figures_of_books, write_report
 from pipelines.load.load import LoadResult
@@ -58,7 +58,7 @@ def _with_books(session: AppSession, make: MakeVersion) -> BuildResult:
     # Before a base of 0.2.0 is upgraded, which drops it. If that fails, rows are published all the
     # same: the books take it over from an older version that is kept.
     with _noted(problems, what), change_versions(session):
-        memory.settle(session)
+        remembered.follow_published(session)
     if any(isinstance(problem, LockHeld) for problem in problems):
         raise problems[0]  # the build would wait for the same lock
     built = make(session)

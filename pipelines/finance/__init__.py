@@ -5,7 +5,7 @@ when it is first used, as in `app`.
 
 - Mapping: `mapping.py` and `own_mapping.py` read it, `proposals.py` proposes one.
 - Books: `books.py` makes them with `reconcile/`, of what `inputs.py` reads; `books_state.py` says
-  whether they are outdated, `earlier_books.py` what of earlier ones stays, `memory.py` what is
+  whether they are outdated, `earlier_books.py` what of earlier ones stays, `remembered.py` what is
   remembered of them. `own_books.py` and `own_check.py` look at own books of a home.
 - Breaks: `breaks.py` lists them in the order of `materiality.py`, `break_decisions.py` and
   `decisions_file.py` take decisions. `unread.py` and `doubt.py` say what is not known.

@@ -9,9 +9,10 @@ Not here: whether books are outdated (books_state), what they rest on (inputs), 
 """
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 import duckdb
@@ -20,7 +21,7 @@ from sqlalchemy import select
 from pipelines.core import stop
 from pipelines.core.errors import ConfigurationError, MemoryRefused, PartnerSyncError, as_failure
 from pipelines.core.text import counted, printable
-from pipelines.finance import earlier_books, memory, own_books
+from pipelines.finance import earlier_books, own_books, remembered
 from pipelines.finance.approvals import take_over
 from pipelines.finance.books_state import BooksState, wanted, whole_state, write_about
 from pipelines.finance.inputs import read_inputs
@@ -32,7 +33,7 @@ from pipelines.versions.change import change_versions, require_lock
 from pipelines.versions.enough_memory import with_enough_memory
 from pipelines.versions.publish import storage_error
 from pipelines.versions.stores import Stores
-from pipelines.warehouse.books import FORMAT, MAKE_AGAIN, Books, BooksFolder
+from pipelines.warehouse.books import MAKE_AGAIN, Books, BooksFolder
 from pipelines.warehouse.memory_limit import is_memory_refused
 from pipelines.warehouse.version_files import Version
 
@@ -50,27 +51,8 @@ class BooksResult:
     remedy: str = ""
 
 
-@dataclass(frozen=True)
-class _Source:
-    """What new books are made of: rows of the version alone (no `base`), or a copy of others.
-
-    In the copy, only decisions change; or rows of `changed` connections do.
-    """
-
-    base: Books | None = None
-    changed: frozenset[str] | None = None
-
-    @property
-    def text(self) -> str:
-        """What is reconciled, for people."""
-        if self.changed is None:
-            return "all connections"
-        return counted(len(self.changed), "changed connection")
-
-    @property
-    def needs_memory(self) -> bool:
-        """Whether breaks are found, and not only decided."""
-        return self.base is None or self.changed is not None
+# The new books, and what they add to what is remembered.
+Written = tuple[Books, remembered.Additions]
 
 
 def make_books(stores: Stores, *, again: bool = False) -> BooksResult:
@@ -145,7 +127,7 @@ def _make(stores: Stores, *, again: bool) -> BooksResult:
         return BooksResult(None)
     folder = BooksFolder(stores.warehouse)
     # What is remembered counts up to the published version, which a rollback may have moved.
-    memory.settle(stores)
+    remembered.follow_published(stores)
     inputs = read_inputs(stores)
     published = folder.published()
     state = None if again else whole_state(stores, published)
@@ -157,99 +139,113 @@ def _make(stores: Stores, *, again: bool) -> BooksResult:
     # The books before stay: they say more than empty ones.
     if inputs.mapping_text is None:
         raise ConfigurationError(inputs.problem)
-    source = _Source()
-    if published and state and state != aim:
-        source = _find_source(stores, published, (state, aim), own_books.connections(inputs))
-    if source.needs_memory:
-        inputs = _with_memory(stores, inputs)
-
-    def write(stores: Stores) -> tuple[Books, memory.NewMemory]:
-        try:
-            return _write(stores, version, inputs, source)
-        except earlier_books.BooksDiffer as why:
-            logger.info("Books of version %s: %s.", version.number, why)
-            return _write(stores, version, inputs, _Source())
-
-    books, new = with_enough_memory(stores, write)
-    _publish(stores, books, new)
+    write = _choose_writing(stores, version, inputs, published, state)
+    books, additions = with_enough_memory(stores, write)
+    _publish(stores, books, additions)
     return BooksResult(books, is_new=True)
 
 
-def _publish(stores: Stores, books: Books, new: memory.NewMemory) -> None:
-    """Record what books add to memory, swap the symlink to them, then delete older ones."""
+def _choose_writing(
+    stores: Stores,
+    version: Version,
+    inputs: Inputs,
+    published: Books | None,
+    state: BooksState | None,
+) -> Callable[[Stores], Written]:
+    """Return how new books are written: with as much as possible of the published ones.
+
+    `state` is what these are of, None where they are made again, or cannot be read. Connections
+    with own books are reconciled again.
+    """
+    aim = wanted(version, inputs)
+    from_nothing = partial(_from_nothing, version=version, inputs=inputs)
+    # Where nothing else differs, own books do.
+    if published is None or state is None or state == aim:
+        return from_nothing
+    # After a decision, books with the same facts are copied: that costs as much as there are
+    # breaks, not rows. To reconcile 1,000,000 usage rows again took 36.6 CPU seconds.
+    if state.has_facts_of(aim):
+        return partial(_with_other_decisions, version=version, inputs=inputs, earlier=published)
+    if state.digest != aim.digest:
+        return from_nothing
+    with stores.warehouse.open(version.number) as db:
+        changed = earlier_books.changed_connections(BooksFolder(stores.warehouse), published, db)
+    if changed is None:
+        return from_nothing
+    inputs = replace(inputs, connections=changed | own_books.connections(inputs))
+    return partial(_with_changed_connections, version=version, inputs=inputs, earlier=published)
+
+
+def _from_nothing(stores: Stores, version: Version, inputs: Inputs) -> Written:
+    """Write books of rows of the version alone."""
+    writing = BooksFolder(stores.warehouse).write(version)
+    with _explained(stores, version), writing as (books, db):
+        logger.info("Books of version %s: reconciling all connections.", version.number)
+        additions = _reconcile(stores, db, books, inputs)
+        # One commit waits for the disk once, not 670 times.
+        db.begin()
+        comment(db, read_comments("pipelines.versions", "pipelines.finance"))
+        db.commit()
+    return books, additions
+
+
+def _with_other_decisions(
+    stores: Stores, version: Version, inputs: Inputs, earlier: Books
+) -> Written:
+    """Write a copy of books, in which only decisions are others."""
+    writing = BooksFolder(stores.warehouse).write(version, earlier)
+    with _explained(stores, version), writing as (books, db):
+        replace_decisions(db, inputs.decisions)
+        additions = remembered.Additions(remembered.read_as_of(db))
+        write_about(db, books, inputs, stores.clock.utc_now())
+    return books, additions
+
+
+def _with_changed_connections(
+    stores: Stores, version: Version, inputs: Inputs, earlier: Books
+) -> Written:
+    """Write a copy of books, in which rows of the connections of `inputs` are others."""
+    changed = inputs.connections or frozenset()
+    writing = BooksFolder(stores.warehouse).write(version, earlier, in_part=True)
+    try:
+        with _explained(stores, version), writing as (books, db):
+            what = counted(len(changed), "changed connection")
+            logger.info("Books of version %s: reconciling %s.", version.number, what)
+            additions = _reconcile(stores, db, books, inputs)
+            earlier_books.merge(db, changed)
+    except earlier_books.BooksDiffer as why:
+        logger.info("Books of version %s: %s.", version.number, why)
+        return _from_nothing(stores, version, replace(inputs, connections=None))
+    return books, additions
+
+
+def _reconcile(
+    stores: Stores, db: duckdb.DuckDBPyConnection, books: Books, inputs: Inputs
+) -> remembered.Additions:
+    """Compare usage with billing in open books; return what they add to what is remembered."""
+    tables, last_as_of = remembered.read(stores)
+    inputs = replace(
+        inputs,
+        remembered=tables,
+        last_as_of=last_as_of,
+        own=own_books.read_own_inputs(stores) if own_books.connections(inputs) else None,
+        may_grow=stores.warehouse.memory_limit.larger() is not None,
+    )
+    reconcile(db, inputs)
+    additions = remembered.find_new(db)
+    write_about(db, books, inputs, stores.clock.utc_now())
+    return additions
+
+
+def _publish(stores: Stores, books: Books, additions: remembered.Additions) -> None:
+    """Record what books add to what is remembered, link them, then delete older ones."""
     folder = BooksFolder(stores.warehouse)
     require_lock(stores)
-    memory.record(stores, books, new)
+    remembered.record(stores, books, additions)
     stop.raise_if_requested()
     require_lock(stores)
     folder.link(books)
     _drop_older(stores, folder, books)
-
-
-def _with_memory(stores: Stores, inputs: Inputs) -> Inputs:
-    """Return inputs with what is remembered, and with what own books are read."""
-    tables, last_as_of = memory.read(stores)
-    own = own_books.read_own_inputs(stores) if own_books.connections(inputs) else None
-    return replace(inputs, memory=tables, last_as_of=last_as_of, own=own)
-
-
-def _find_source(
-    stores: Stores,
-    published: Books,
-    states: tuple[BooksState, BooksState],
-    with_own: frozenset[str],
-) -> _Source:
-    """Return of what new books are made: as much as possible of the published ones.
-
-    `states` are theirs and that of the new ones. Connections with own books are reconciled again.
-    """
-    state, aim = states
-    # After a decision, books with the same facts are copied: that costs as much as there are
-    # breaks, not rows. To reconcile 1,000,000 usage rows again took 36.6 CPU seconds.
-    if state.has_facts_of(aim):
-        return _Source(published)
-    if state.digest != aim.digest:
-        return _Source()
-    with stores.warehouse.open(aim.version) as db:
-        changed = earlier_books.changed_connections(BooksFolder(stores.warehouse), published, db)
-    return _Source() if changed is None else _Source(published, changed | with_own)
-
-
-def _write(
-    stores: Stores, version: Version, inputs: Inputs, source: _Source
-) -> tuple[Books, memory.NewMemory]:
-    """Write books from a source; return what they add to memory. Raises BooksDiffer."""
-    base = source.base
-    changed = source.changed
-    writing = BooksFolder(stores.warehouse).write(version, base, in_part=changed is not None)
-    with _explained(stores, version), writing as (books, db):
-        about = {
-            "version": version.number,
-            "number": books.number,
-            "format": FORMAT,
-            "made_at": stores.clock.utc_now(),
-            "digest": inputs.digest,
-            "decisions": inputs.decisions_digest,
-            "mapping": inputs.mapping_text,
-        }
-        if not source.needs_memory:
-            replace_decisions(db, inputs.decisions)
-            new = memory.NewMemory(memory.read_as_of(db))
-            write_about(db, about)
-            return books, new
-        logger.info("Books of version %s: reconciling %s.", version.number, source.text)
-        may_grow = stores.warehouse.memory_limit.larger() is not None
-        reconcile(db, replace(inputs, may_grow=may_grow, connections=changed))
-        new = memory.find_new(db)
-        write_about(db, about)
-        if changed is None:
-            # One commit waits for the disk once, not 670 times.
-            db.begin()
-            comment(db, read_comments("pipelines.versions", "pipelines.finance"))
-            db.commit()
-        else:
-            earlier_books.merge(db, changed)
-    return books, new
 
 
 @contextmanager

@@ -5,6 +5,7 @@ Not here: what inputs are (inputs), and how books are made again (books).
 
 import logging
 from contextlib import suppress
+from datetime import datetime
 from typing import Final, NamedTuple
 
 import duckdb
@@ -15,8 +16,7 @@ from pipelines.finance.inputs import read_inputs
 from pipelines.finance.reconcile.basis import Inputs
 from pipelines.metadata.tables import BooksRow
 from pipelines.versions.stores import Stores
-from pipelines.warehouse.books import Books, BooksFolder
-from pipelines.warehouse.duckdb_file import Row
+from pipelines.warehouse.books import FORMAT, Books, BooksFolder
 from pipelines.warehouse.version_files import Version
 
 # A copy of other books has the table already, with its comments.
@@ -54,8 +54,19 @@ def wanted(version: Version, inputs: Inputs) -> BooksState:
     return BooksState(version.number, inputs.digest, inputs.decisions_digest)
 
 
-def write_about(db: duckdb.DuckDBPyConnection, about: Row) -> None:
-    """Write what books are of."""
+def write_about(
+    db: duckdb.DuckDBPyConnection, books: Books, inputs: Inputs, made_at: datetime
+) -> None:
+    """Write what open books are of."""
+    about = {
+        "version": books.version,
+        "number": books.number,
+        "format": FORMAT,
+        "made_at": made_at,
+        "digest": inputs.digest,
+        "decisions": inputs.decisions_digest,
+        "mapping": inputs.mapping_text,
+    }
     db.execute(CREATE_ABOUT)
     db.execute(INSERT_ABOUT, about)
 

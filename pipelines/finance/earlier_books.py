@@ -14,7 +14,7 @@ from typing import Final
 import duckdb
 
 from pipelines.core.text import is_one_of
-from pipelines.finance import memory
+from pipelines.finance import remembered
 from pipelines.warehouse.books import WHOLE, Books, BooksFolder
 
 # Of both versions: the connections, with the version in which the rows of each last changed.
@@ -87,7 +87,7 @@ def merge(db: duckdb.DuckDBPyConnection, changed: Collection[str]) -> None:
         if db.execute(query).fetchall() == [(True,)]:
             raise BooksDiffer(f"{table} differs")
     # A rollback undoes what was remembered.
-    if not memory.is_remembered(db, WHOLE, changed):
+    if not remembered.is_remembered(db, WHOLE, changed):
         raise BooksDiffer("breaks or corrections are remembered otherwise")
     for table, _types, is_by_connection in columns:
         is_chosen = is_one_of("rows.connection", changed if is_by_connection else None)

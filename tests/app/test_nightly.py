@@ -10,7 +10,7 @@ from pipelines.app.nightly import after_reading, build_with_books, sync
 from pipelines.app.results import SyncResult
 from pipelines.core.errors import ExitCode
 from pipelines.core.files import write_durably
-from pipelines.finance import memory
+from pipelines.finance import remembered
 from pipelines.finance.books import make_books
 from tests.checks.channel import Channel
 from tests.reconcile.books import MAPPING, bill, decide, line, partners, used
@@ -128,7 +128,7 @@ def test_a_failure_of_what_finance_remembers_holds_back_no_rows(
         raise KeyError("a column that is not there")
 
     with monkeypatch.context() as broken:
-        broken.setattr(memory, "settle", fail)
+        broken.setattr(remembered, "follow_published", fail)
         result = after_reading(night)
     assert result.build
     assert result.build.is_new

@@ -115,15 +115,14 @@ def test_books_that_are_behind_are_refused_and_nothing_is_remembered_of_them(
     two: tuple[Stores, Stores], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, other = two
-    write = books._write
+    publish = books._publish
 
-    def write_and_be_overtaken(*arguments: object) -> object:
-        written = write(*arguments)  # type: ignore[arg-type]
-        monkeypatch.setattr(books, "_write", write)
+    def be_overtaken_and_publish(*arguments: object) -> None:
+        monkeypatch.setattr(books, "_publish", publish)
         make_books(other, again=True)
-        return written
+        publish(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(books, "_write", write_and_be_overtaken)
+    monkeypatch.setattr(books, "_publish", be_overtaken_and_publish)
     with pytest.raises(Superseded):
         make_books(one, again=True)
     with one.metadata.transaction() as session:

@@ -19,7 +19,7 @@ from pipelines.core.text import is_one_of
 from pipelines.finance.currencies import CODES, MOST_DIGITS, minor_unit, read_code
 from pipelines.finance.mapping import Mapping
 from pipelines.finance.reconcile.own.inputs import OwnInputs
-from pipelines.finance.reconcile.statements import MEMORY
+from pipelines.finance.reconcile.statements import REMEMBERED
 from pipelines.metadata.tables import Close
 
 # What the statements read besides rows are variables.
@@ -139,7 +139,7 @@ class Inputs:
     `mapping_text` is its file, None where that cannot be read.
     `digest` is one of them all but the decisions. `decisions` about breaks: number, break_id, kind,
     person, decided_at, owner, reason, and the break's difference (as text) and rows of that time.
-    `memory`: what is remembered of earlier books, an Arrow table by its name; their data ended at
+    `remembered`: Arrow tables, by name, of what is known of earlier books; their data ended at
     `last_as_of`. `closes`: those of all months, by the folder of their copy. `erased`: digests of
     identifiers that were erased. `may_grow`: who is refused memory begins again with more.
     `connections`: only their rows are reconciled; None: those of all. `own`: what own books are
@@ -151,7 +151,7 @@ class Inputs:
     problem: str = "Nothing is mapped."
     digest: str = ""
     decisions: Sequence[dict[str, Any]] = ()
-    memory: dict[str, pa.Table] = field(default_factory=dict)
+    remembered: dict[str, pa.Table] = field(default_factory=dict)
     last_as_of: datetime | None = None
     closes: dict[Path, Close] = field(default_factory=dict)
     erased: Sequence[str] = ()
@@ -181,7 +181,7 @@ def begin(db: duckdb.DuckDBPyConnection, inputs: Inputs, terms: dict[str, Any]) 
 
 def remember(db: duckdb.DuckDBPyConnection, inputs: Inputs) -> None:
     """Create the tables of what is remembered: `remembered_breaks`, and so on."""
-    for name, rows in inputs.memory.items():
+    for name, rows in inputs.remembered.items():
         db.from_arrow(rows).query("rows", REMEMBER.format(table=name))
 
 
@@ -195,7 +195,7 @@ def create_tables(
 
     `types` are those of quantities and amounts.
     """
-    for table, amounts in MEMORY.items():
+    for table, amounts in REMEMBERED.items():
         for amount in amounts:
             db.execute(WIDEN.format(table=table, column=amount, type=types["amount"]))
         is_chosen = is_one_of("remembered.connection", inputs.connections)

@@ -21,7 +21,7 @@ from pipelines.finance.currencies import code_of
 from pipelines.finance.mapping import Mapping, read_mapping
 from pipelines.finance.reconcile.close_copy import MANIFEST, MAPPING, require_intact
 from pipelines.finance.reconcile.normalize import Sides
-from pipelines.finance.reconcile.statements import MEMORY
+from pipelines.finance.reconcile.statements import REMEMBERED
 from pipelines.metadata.tables import Close
 from pipelines.warehouse.memory_limit import readable_error
 
@@ -117,7 +117,7 @@ def create_month_rows(
     _insert_months(db, closes, {close.month for close in standing.values()}, mapping)
     of_today = _rows(1, {view: f"(FROM temp.{view} LIMIT 0)" for view in VIEWS}, [], connections)
     no_rows = [of_today, *others]
-    no_rows += [MEMORY_ROWS.format(table=f"temp.remembered_{name}") for name in MEMORY]
+    no_rows += [MEMORY_ROWS.format(table=f"temp.remembered_{name}") for name in REMEMBERED]
     taken = [quote_text(str(folder / "corrections.parquet")) for folder in standing]
     try:
         rows = list(_month_rows(db, standing, connections))

@@ -27,7 +27,7 @@ STATEMENTS: Final = (
     *(name for name in TABLES if name != "breaks"),
 )  # fmt: skip
 # What is remembered of earlier books, with its amounts.
-MEMORY: Final = {
+REMEMBERED: Final = {
     "breaks": ("used_amount", "billed_amount", "difference"),
     "corrections": ("amount_before", "amount_now", "difference"),
 }

@@ -1,6 +1,6 @@
 """What finance remembers: breaks, posted corrections, files of books.
 
-Until 0.2.0 a version of the warehouse remembered breaks and corrections; `finance.memory` takes
+Until 0.2.0 a version of the warehouse remembered breaks and corrections; `finance.remembered` takes
 them over from there.
 """
 

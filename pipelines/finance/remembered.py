@@ -18,7 +18,7 @@ from sqlalchemy.orm import Session
 
 from pipelines.core.errors import PartnerSyncError
 from pipelines.core.text import is_one_of
-from pipelines.finance.reconcile.statements import MEMORY
+from pipelines.finance.reconcile.statements import REMEMBERED
 from pipelines.metadata.tables import BooksRow, BreakRow, CorrectionRow, OwnSourceRow, VersionRow
 from pipelines.versions.stores import Stores
 from pipelines.warehouse.books import Books
@@ -83,8 +83,8 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class NewMemory:
-    """What new books add to memory, and the end of their data."""
+class Additions:
+    """What new books add to what is remembered, and the end of their data."""
 
     as_of: datetime | None
     breaks: list[Row] = field(default_factory=list)
@@ -92,8 +92,8 @@ class NewMemory:
     own_sources: list[Row] = field(default_factory=list)
 
 
-def settle(stores: Stores) -> None:
-    """Let those rows count that the published version follows; take over an old memory.
+def follow_published(stores: Stores) -> None:
+    """Let those rows count that the published version follows; take over those of old versions.
 
     Rows of later versions were rolled back: they are undone. If such a version is published again,
     its rows count again; what was undone before it was built does not.
@@ -175,7 +175,7 @@ def _columns(name: str) -> list[Any]:
 def _arrow(name: str, rows: Iterable[Any]) -> pa.Table:
     """Return rows with amounts as decimals, of as many digits behind the point as they need."""
     rows = list(rows)
-    amounts = MEMORY[name]
+    amounts = REMEMBERED[name]
     columns = {}
     for column in _columns(name):
         values = [row[column.name] for row in rows]
@@ -195,15 +195,15 @@ def _scale(number: Decimal) -> int:
     return max(0, -exponent)
 
 
-def find_new(db: duckdb.DuckDBPyConnection) -> NewMemory:
-    """Return what open books, which are being made, add to memory; nothing where they failed."""
+def find_new(db: duckdb.DuckDBPyConnection) -> Additions:
+    """Return what open books, which are being made, add; nothing where they failed."""
     names = [column.name for column in _columns("breaks")]
     columns = ", ".join(f"facts.{name}" for name in names if name != "last_seen")
     changed = CHANGED.format(columns=columns, **_compared())
     posted = POSTED.format(
         columns=", ".join(f"posted.{column.name}" for column in _columns("corrections"))
     )
-    new = NewMemory(read_as_of(db))
+    new = Additions(read_as_of(db))
     # Each is missing where its statement failed, or there are no own books.
     with suppress(duckdb.CatalogException):
         new.breaks.extend(fetch_rows(db, changed))
@@ -240,7 +240,7 @@ def read_as_of(db: duckdb.DuckDBPyConnection) -> datetime | None:
     return as_of  # type: ignore[no-any-return]
 
 
-def record(stores: Stores, books: Books, new: NewMemory) -> None:
+def record(stores: Stores, books: Books, new: Additions) -> None:
     """Record books, and what they add, in one transaction."""
     about = BooksRow(version=books.version, number=books.number, made_at=stores.clock.utc_now())
     about.as_of = new.as_of
@@ -262,7 +262,7 @@ def _stored(rows: list[Row], name: str, version: int) -> list[Row]:
     for row in rows:
         remembered = {column: row.get(column) for column in names}
         # As text: SQLite has no decimals.
-        for amount in MEMORY[name]:
+        for amount in REMEMBERED[name]:
             if remembered[amount] is not None:
                 remembered[amount] = f"{remembered[amount]:f}"
         stored.append({"version": version, **remembered})
