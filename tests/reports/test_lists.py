@@ -25,17 +25,22 @@ from pipelines.finance.reports.listing import Column, Detail, Listing
 from pipelines.finance.reports.listings import LISTINGS, PARTS
 from pipelines.finance.reports.queries import Figures
 from pipelines.finance.reports.render import render_page, render_report
+from pipelines.finance.reports.tables import lay_out_breaks
+from pipelines.finance.reports.verdicts import judge
 from pipelines.finance.signing import Signing
 from pipelines.finance.statement import erase_statements, write_statements
 from pipelines.finance.statement_pages import read_index
 from tests.finance.test_close_connections import read_lists
 from tests.reconcile.books import FIRST, MAPPING, bill, decide, line, partners, publish, used
 from tests.reconcile.months import BILLS, SEPTEMBER, SERVICE, TERMS, USAGE
-from tests.reports.conftest import HUGE, SCRIPT, publish_books
+from tests.reconcile.own import HEAD, LEDGER, publish_own, write
+from tests.reports.conftest import HUGE, SCRIPT, publish_books, text_of
 from tests.versions.homes import Stores, home_of, made_home
 
 # Without own books, no list of their breaks; without statements, none of them.
-NAMES = [each.name for each in LISTINGS if each.name not in ("own-breaks", "statements")]
+NAMES = [
+    each.name for each in LISTINGS if each.name not in ("own-breaks", "own-totals", "statements")
+]
 
 LIST = re.compile(r'<script type="application/gzip;base64" id="list-\S+" data-list="(\S+)">(\S+)<')
 RUN = re.compile("<script>(.*?)</script>", re.DOTALL)
@@ -130,6 +135,77 @@ def test_each_month_has_its_own_verdict(detailed: Figures) -> None:
     assert answers["2026-09", "JPY"] == "not proven"  # its usage ends on the 10th
     assert answers["0001-02", "KWD"] == "open breaks"
     assert {row["signed"] for row in months} == {"not signed off"}
+
+
+own = home_of(publish_own)
+FIND = re.compile(r'data-find="([a-z-]+)\?partner=(B[0-9a-f]{12})"')
+
+
+def test_every_number_of_a_break_opens_its_records(own: Stores) -> None:
+    ((number,),) = own.rows("SELECT break_id FROM reconciliation.breaks WHERE subject = 'b2'")
+    decide(own, "break_resolve", number)
+    make_books(own)
+    page = render_page(read_figures_of_books(own, with_details=True))
+    lists = lists_of(page)
+    found = FIND.findall(page)
+    assert found
+    for name, shown in found:
+        assert shown in [row["break_id"] for row in lists[name]["rows"]]
+    records = [row["break_id"] for row in lists["records"]["rows"]]
+    for name in ("breaks", "own-breaks"):
+        assert {column["name"]: column["kind"] for column in lists[name]["columns"]}[
+            "break_id"
+        ] == "number"
+        for row in lists[name]["rows"]:
+            assert records.count(row["break_id"]) == row["rows"], row
+    bills = {row["bill"] for row in lists["bills"]["rows"]}
+    assert {row["bill"] for row in lists["records"]["rows"] if row["bill"]} <= bills
+
+
+def publish_both(stores: Stores) -> None:
+    """Publish twelve bills without usage that own books lack, too."""
+    stores.configure()
+    write(stores, "ledger/2026-09.csv", [HEAD, "b,first,2026-09-30,5.00,EUR"])
+    billing = [bill(f"n{number}", line(f"gone{number}", "1.00")) for number in range(12)]
+    publish(
+        stores,
+        mapping=MAPPING + LEDGER,
+        partners=partners([FIRST]),
+        usage=[used("u")],
+        billing=[*billing, bill("b", line("u"))],
+    )
+
+
+both = home_of(publish_both)
+
+
+def test_breaks_with_own_books_are_counted_and_added_up_apart(both: Stores) -> None:
+    figures = read_figures_of_books(both, with_details=True)
+    page = render_page(figures)
+    lists = lists_of(page)
+    verdicts = judge(figures)
+    counted = len(lists["breaks"]["rows"])
+    of_own = len(lists["own-breaks"]["rows"])
+    assert counted == 12
+    assert verdicts.open_breaks == counted == sum(verdicts.severities.values())
+    for name in ("months", "partners", "partner-months"):
+        assert sum(row["open_breaks"] for row in lists[name]["rows"]) == counted
+    assert sum(each.open_breaks for each in verdicts.currencies) == counted
+    assert sum(each.open_breaks for each in verdicts.months) == counted
+    assert sum(row["breaks"] for row in figures.tables["ageing"]) == counted
+    assert verdicts.own_breaks == of_own == 12
+    assert sum(row["open_breaks"] for row in lists["own-totals"]["rows"]) == of_own
+    text = text_of(page)
+    assert f"{counted} open breaks with 1 partner" in text
+    assert f"; {of_own} other breaks with own books" in text
+    assert f"What to do first: 4 of {counted + of_own} ({of_own} with own books;" in text
+    order = [row["currency"] for row in figures.tables["currencies"]]
+    shown = lay_out_breaks(figures.tables["open_breaks"], order)
+    assert shown.left_out + shown.left_out_own + 10 == counted + of_own
+    for number, sums in (
+        (shown.left_out, shown.left_out_sums), (shown.left_out_own, shown.left_out_own_sums),
+    ):  # fmt: skip
+        assert sum(each.number for each in sums.values()) == number
 
 
 def publish_accounts(stores: Stores) -> None:
@@ -252,6 +328,39 @@ def test_resolved_breaks_have_person_and_reason(stores: Stores) -> None:
     (one,) = [row for row in lists["resolved"]["rows"] if row["break_id"] == number]
     assert (one["resolved_by"], one["reason"], one["difference"]) == ("ann", "seen", "0.01")
     assert number not in [row["break_id"] for row in lists["breaks"]["rows"]]
+
+
+def test_a_break_that_is_gone_says_whether_the_mapping_accepts_it(tmp_path: Path) -> None:
+    """The records still show the accepted fee and the cent; the other bill was corrected."""
+    stores = Stores.open(tmp_path / "home")
+    stores.configure()
+    fee = {**line(None, "25.00", 0), "text": "support"}
+    bills = [
+        bill("fee", line("a"), fee),
+        bill("cent", line("b", "5.01")),
+        bill("other", line("c", "9.00")),
+    ]
+    lists: dict[str, Any] = {"partners": partners([FIRST]), "usage": [used(each) for each in "abc"]}
+    publish(stores, **lists, billing=bills)
+    numbers = dict(stores.rows("SELECT difference, break_id FROM finance.open_breaks"))
+    terms = """
+[tolerance]
+line_minor = 1
+[accepted_fees.support]
+field = "lines[].text"
+values = ["support"]
+"""
+    corrected = [*bills[:2], bill("other", line("c"))]
+    publish(stores, mapping=MAPPING + terms, **lists, billing=corrected)
+    close_month(stores, SEPTEMBER, "ann", "bob")
+    make_books(stores)
+    page = render_page(read_figures_of_books(stores, with_details=True))
+    gone = {row["break_id"]: row["reason"] for row in lists_of(page)["resolved"]["rows"]}
+    said = {str(amount): gone[number] for amount, number in numbers.items()}
+    by = "; with this mapping, Sep 2026 was signed off on "
+    assert said["25.00"].startswith(f"accepted by the mapping (accepted fees: support){by}")
+    assert said["0.01"].startswith(f"accepted by the mapping (within tolerance){by}")
+    assert said["4.00"].startswith("no longer found; why is not kept")
 
 
 @pytest.mark.long

@@ -226,7 +226,7 @@ def test_what_happened_to_each_break() -> None:
         "now uncertain": ["doubted"],
         "no longer found": ["gone"],
     }
-    assert changes.new_breaks() == {"new"}
+    assert changes.new == {"new"}
     assert changes.open_before == 6
     by_kind = {move.kind: move for move in changes.moves}
     assert by_kind["of another amount"].others["EUR"].amount == Decimal(4)

@@ -40,7 +40,7 @@ EMPTY: Final = {
     "previous": "none: this is the first copy with balances",
 }
 HIGH: Final = """
-SELECT count(*)
+SELECT count(*), count(breaks.own_source)
 FROM copied.breaks AS breaks
 WHERE breaks.state <> 'resolved' AND breaks.severity = 'high'
 """
@@ -66,12 +66,14 @@ def write_sign_off(sheet: Sheet, signed: Row, db: duckdb.DuckDBPyConnection) -> 
 
 def _open_breaks(signed: Row, db: duckdb.DuckDBPyConnection) -> str:
     """Return why the month is closed with the open breaks that it has."""
-    ((high,),) = db.execute(HIGH).fetchall()
+    ((high, of_own),) = db.execute(HIGH).fetchall()
+    found = f"{counted(high, 'open break')} above materiality"
+    if of_own:
+        found += f", {of_own} of them with own books"
     if signed["accept_open"]:
-        return f"{high} above materiality; {signed['preparer']} says why: {signed['accept_open']}"
+        return f"{found}; {signed['preparer']} says why: {signed['accept_open']}"
     if not high:
         return "no reason needed: none is above materiality"
-    found = f"{counted(high, 'open break')} above materiality"
     if signed["approval"] == "declared":
         return f"{found}; a close with typed names asks for no reason"
     return f"{found}, each with a person and a reason: see sheet breaks"

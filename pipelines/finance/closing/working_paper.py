@@ -78,12 +78,19 @@ ORDER BY ALL NULLS LAST
 """
 ACCRUAL_TITLE: Final = """\
 Unbilled usage at the end of {}: what the journal accrues, and why not the rest
+Above zero, more is used than billed; below zero, more is billed than used.
 closing balance = accrued + all columns behind it, so that what is not explained is 0.
 Sheet open items has the rows. Items without a month are in no balance."""
 NO_JOURNAL: Final = """
 No accounts are set, so there is no journal: this is what it would accrue."""
+SUMMARY_TITLE: Final = """\
+Usage and billing of {}
+difference = billed + credited - used. Above zero, more is billed than used.
+Not counted: void, draft and cancelled bills, which are in no other figure.
+Verdict and open breaks are of usage and billing. Sheet breaks also has uncertain and resolved \
+breaks, and those with own books."""
 ROLLFORWARD_TITLE: Final = """\
-Unbilled usage in {}
+Unbilled usage in {}: above zero, more is used than billed
 closing balance = opening balance + not posted + corrections + used - billed - credited
 Opening balance: the closing balance of the previous close. Not posted: what changed in earlier \
 months without a correction."""
@@ -113,7 +120,7 @@ def write_working_paper(db: duckdb.DuckDBPyConnection, file: Path, signed: Row) 
         has_journal = (file.parent / ENTRIES).exists()
         write_rows(db, paper, has_journal=has_journal)
         rollforward = paper.add_sheet("roll-forward")
-        title = f"Usage and billing of {signed['month']}"
+        title = SUMMARY_TITLE.format(signed["month"])
         _write_figures(paper, summary, (title, SUMMARY), fetch_rows(db, PARTNERS))
         title = ROLLFORWARD_TITLE.format(signed["month"])
         _write_figures(paper, rollforward, (title, ROLLFORWARD), fetch_rows(db, BALANCES))

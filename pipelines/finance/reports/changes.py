@@ -31,36 +31,45 @@ class Move:
 
 @dataclass(frozen=True)
 class Changes:
-    """What changed since the previous books with older data, those of `version`."""
+    """What changed since the previous books with older data, those of `version`.
+
+    `open_before` and `moves` are of breaks of used and billed, `own_before` of those with own
+    books. `new` are the identifiers of the breaks that are new, of both.
+    """
 
     version: int
     as_of: datetime | None
     open_before: int
+    own_before: int
     moves: tuple[Move, ...]
+    new: frozenset[str]
     difference: Sums
-
-    def new_breaks(self) -> set[str]:
-        """Return the identifiers of the breaks that are new."""
-        for move in self.moves:
-            if move.kind == NEW:
-                return {row["break_id"] for row in move.breaks}
-        return set()
 
 
 def changes_since(earlier: Figures, now: Figures) -> Changes:
     """Return what changed since earlier figures."""
     order = [row["currency"] for row in now.tables["currencies"]]
     moves = []
-    for kind, rows in _moves(earlier.breaks, now.breaks).items():
-        named = NAMED if kind == NEW else 0
+    new: set[str] = set()
+    for kind, found in _moves(earlier.breaks, now.breaks).items():
+        if kind == NEW:
+            new.update(row["break_id"] for row in found)
         # What own books say is in no sum of billed minus used.
-        others = add_up([row for row in rows[named:] if row["own_source"] is None], order)
+        rows = [row for row in found if row["own_source"] is None]
+        if not rows:
+            continue
+        named = NAMED if kind == NEW else 0
+        others = add_up(rows[named:], order)
         moves.append(Move(kind, tuple(rows), tuple(rows[:named]), others))
+    open_before = [row for row in earlier.breaks.values() if row["outcome"] == "open"]
+    own_before = sum(row["own_source"] is not None for row in open_before)
     return Changes(
         version=earlier.version,
         as_of=earlier.tables["as_of"][0]["as_of"],
-        open_before=sum(row["outcome"] == "open" for row in earlier.breaks.values()),
+        open_before=len(open_before) - own_before,
+        own_before=own_before,
         moves=tuple(moves),
+        new=frozenset(new),
         difference=changed_difference(earlier, now),
     )
 

@@ -51,6 +51,10 @@ PARTS_OF_IT: Final = (
     f"{DIFFERENCE} = overbilled \u2212 unbilled usage + other differences. Overbilled and unbilled "
     "usage are the open breaks."
 )
+OF_OWN_BOOKS: Final = (
+    "Difference: what the service has minus what own books have. It is no part of billed minus "
+    "used, and these breaks are in no other number of open breaks."
+)
 LISTINGS: Final = (
     Listing(
         "months",
@@ -110,9 +114,9 @@ LISTINGS: Final = (
     ),
     Listing(
         "records",
-        "Records of open breaks",
+        "Records of breaks",
         (
-            Column("side", "Used or billed"),
+            Column("side", "Kind"),
             Column("id", "Record"),
             Column("bill", "Bill", link="bills", by=("bill",)),
             Column("issued", "Issued", "day"),
@@ -127,7 +131,7 @@ LISTINGS: Final = (
         "own-breaks",
         "Breaks with own books",
         (
-            Column("break_id", "Break"),
+            Column("break_id", "Break", "number"),
             Column("severity", "Severity", "severity"),
             Column("source", "Own books"),
             PARTNER,
@@ -143,15 +147,31 @@ LISTINGS: Final = (
             Column("uncertain", "Uncertain because", empty="not uncertain"),
         ),
         "partner-sync breaks",
-        "Difference: what the service has minus what own books have. It is no part of billed minus "
-        "used.",
+        f"{OF_OWN_BOOKS} Select a number to see its records and what to do.",
         filter="severity",
+    ),
+    Listing(
+        "own-totals",
+        "Own books by month",
+        (
+            Column("source", "Own books"),
+            CONNECTION,
+            MONTH,
+            Column("own_rows", "Own rows", "count"),
+            Column("own", "Own books", "amount"),
+            Column("service_rows", "Records", "count"),
+            Column("service", "Service", "amount"),
+            Column("difference", "Difference", "change"),
+            Column("open_breaks", "Open breaks", "count", "own-breaks", ALL_PARTNERS),
+        ),
+        'partner-sync sql "FROM reconciliation.own_totals"',
+        OF_OWN_BOOKS,
     ),
     Listing(
         "resolved",
         "Resolved breaks",
         (
-            Column("break_id", "Break"),
+            Column("break_id", "Break", "number"),
             PARTNER,
             CONNECTION,
             MONTH,
@@ -162,8 +182,8 @@ LISTINGS: Final = (
             Column("reason", "Reason"),
         ),
         "partner-sync breaks --state resolved",
-        "Resolved by a person, with the reason; or no longer found: the records do not show the "
-        "difference any more.",
+        "Resolved by a person, with the reason; accepted by the mapping, though the records still "
+        "show it; or no longer found. Select a number to see its records.",
     ),
     Listing(
         "partner-months",

@@ -13,13 +13,18 @@ IN_A_LINE: Final = 6  # more breaks, one line each
 
 @dataclass(frozen=True)
 class OpenBreaks:
-    """The open breaks that the page shows, and what the others add up to."""
+    """The open breaks that the page shows, and what the others add up to.
+
+    What own books say is in no sum of billed minus used: those left out have their own.
+    """
 
     in_full: Sequence[Row]
     in_a_line: Sequence[Row]
     left_out: int
     left_out_high: int
     left_out_sums: Sums
+    left_out_own: int
+    left_out_own_sums: Sums
 
     def has_owner(self) -> bool:
         """Return whether a break that is shown in a line has an owner."""
@@ -38,13 +43,16 @@ def lay_out_breaks(open_breaks: Sequence[Row], order: Sequence[str | None]) -> O
     """Return which open breaks are shown: they come with the first one to do first."""
     shown = IN_FULL + IN_A_LINE
     left_out = open_breaks[shown:]
+    own = [row for row in left_out if row["own_source"] is not None]
+    others = [row for row in left_out if row["own_source"] is None]
     return OpenBreaks(
         in_full=open_breaks[:IN_FULL],
         in_a_line=open_breaks[IN_FULL:shown],
-        left_out=len(left_out),
+        left_out=len(others),
         left_out_high=sum(row["severity"] == "high" for row in left_out),
-        # What own books say is in no sum of billed minus used.
-        left_out_sums=add_up([row for row in left_out if row["own_source"] is None], order),
+        left_out_sums=add_up(others, order),
+        left_out_own=len(own),
+        left_out_own_sums=add_up(own, order),
     )
 
 

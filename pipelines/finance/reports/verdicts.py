@@ -82,8 +82,9 @@ class Verdicts:
 
     `alerts` are what checks show of it.
     `problem` is why usage is not compared with billing; then there are no amounts. `doubts` and
-    `not_complete` (lists that are compared) say why there may be other breaks. `partners` have an
-    open break, as have `unknown_partners`, which are in no list; `severities` count breaks.
+    `not_complete` (lists that are compared) say why there may be other breaks. `open_breaks`
+    are those of used and billed, counted by `severities`; `own_breaks`, with own books, are in no
+    other number. `partners` have an open break, as have `unknown_partners`, which are in no list.
     `closed_months` begin with the newest. `changes` and `change_since_close` are None where the
     earlier books are not known. `changed_months` are those of partners; `flux` is None without a
     complete month. `ledger` is None where nobody knows what the journal accrues.
@@ -95,6 +96,7 @@ class Verdicts:
     doubts: tuple[Doubt, ...]
     not_complete: tuple[str, ...]
     open_breaks: int
+    own_breaks: int
     partners: int
     unknown_partners: int
     severities: dict[str, int]
@@ -134,6 +136,7 @@ class Verdicts:
         return {
             "answer": self.answer,
             "open_breaks": self.open_breaks,
+            "own_breaks": self.own_breaks,
             "partners": self.partners,
             "unknown_partners": self.unknown_partners,
             "severities": self.severities,
@@ -152,6 +155,7 @@ def judge(figures: Figures) -> Verdicts:
     not_complete = _not_complete(tables["proofs"])
     is_known = is_all_known(figures)
     severities = tables["severities"]
+    own_breaks = sum(row["own_source"] is not None for row in tables["open_breaks"])
     closed_months: tuple[date, ...] = ()
     last_closed_at = None
     for last_close in tables["last_close"]:
@@ -165,7 +169,8 @@ def judge(figures: Figures) -> Verdicts:
         answer=_answer_of_version(figures, is_known=is_known and not doubts),
         doubts=doubts,
         not_complete=not_complete,
-        open_breaks=len(tables["open_breaks"]),
+        open_breaks=len(tables["open_breaks"]) - own_breaks,
+        own_breaks=own_breaks,
         partners=max((row["partners"] for row in severities), default=0),
         unknown_partners=max((row["unknown_partners"] for row in severities), default=0),
         severities={row["severity"]: row["breaks"] for row in severities},

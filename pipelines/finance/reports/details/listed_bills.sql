@@ -1,4 +1,4 @@
--- The bills of open breaks, then the bills and credit notes of the two newest months that have
+-- The bills of open breaks, those of resolved ones, then the bills and credit notes of the two newest months that have
 -- begun, and those of which something is still to be paid; the newest months first.
 -- `bills` and `lines` read this table. `lines_before`: of the bills above it, those of usage.
 WITH begun AS (
@@ -9,10 +9,13 @@ WITH begun AS (
     ORDER BY bills.month DESC
     LIMIT 2
 ), of_breaks AS (
-    SELECT DISTINCT rows.connection, regexp_replace(rows.id, '#(\d+|rest)$', '') AS bill
+    SELECT
+        rows.connection, regexp_replace(rows.id, '#(\d+|rest)$', '') AS bill,
+        bool_and(breaks.state = 'resolved') AS is_resolved
     FROM reconciliation.break_rows AS rows
     JOIN reconciliation.breaks AS breaks USING (break_id)
-    WHERE rows.side = 'billing' AND breaks.state <> 'resolved'
+    WHERE rows.side = 'billing'
+    GROUP BY ALL
 )
 SELECT
     bills.connection, bills._key, coalesce(bills.number, bills.bill) AS bill,
@@ -37,7 +40,7 @@ LEFT JOIN to_pay AS open
 WHERE of_breaks.bill IS NOT NULL OR bills.month IN (SELECT begun.month FROM begun)
     OR open.open_amount <> 0
 WINDOW in_order AS (
-    ORDER BY of_breaks.bill IS NULL, bills.month DESC, names.partner, bills.partner,
+    ORDER BY of_breaks.is_resolved NULLS LAST, bills.month DESC, names.partner, bills.partner,
         coalesce(bills.number, bills.bill), bills.connection, bills._key
     ROWS UNBOUNDED PRECEDING
 )

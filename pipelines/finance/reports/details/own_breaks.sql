@@ -6,9 +6,11 @@ SELECT
     breaks.cause, breaks.subject,
     exact(coalesce(breaks.used_amount, breaks.billed_amount)) AS service,
     exact(breaks.own_amount) AS own, exact(breaks.difference) AS difference,
-    breaks.age_days AS age, breaks.owner, coalesce(breaks.uncertain, breaks.doubt) AS uncertain
+    breaks.age_days AS age, breaks.owner, coalesce(breaks.uncertain, breaks.doubt) AS uncertain,
+    breaks.rows, rules.remedy
 FROM reconciliation.breaks AS breaks
 JOIN reconciliation.own_sources AS sources ON sources.source = breaks.own_source
 JOIN break_order AS places USING (break_id)
+LEFT JOIN reconciliation.rules AS rules USING (rule)
 WHERE breaks.state <> 'resolved'
 ORDER BY breaks.uncertain IS NOT NULL, places.place

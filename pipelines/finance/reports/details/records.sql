@@ -1,4 +1,5 @@
--- The usage records and lines of bills of each open break, in the order of these.
+-- The records of each break: of open ones in the order of these, then of those with own books, then
+-- of resolved ones.
 -- A record is named by its identifier; a line by its bill, `#` and its place.
 WITH bills AS (
     SELECT bills.connection, bills.bill, any_value(bills.number) AS number,
@@ -7,7 +8,8 @@ WITH bills AS (
     GROUP BY bills.connection, bills.bill
 )
 SELECT
-    rows.break_id, if(rows.side = 'usage', 'usage record', 'line of a bill') AS side, rows.id,
+    rows.break_id, CASE WHEN rows.side = 'usage' THEN 'usage record' WHEN rows.side = 'own' THEN 'own books'
+        WHEN breaks.own_source IS NULL THEN 'line of a bill' ELSE 'bill' END AS side, rows.id,
     coalesce(bills.number, bills.bill) AS bill,
     strftime(bills.issued_at, '%Y-%m-%d') AS issued, exact(rows.quantity) AS quantity,
     exact(rows.amount) AS amount
@@ -16,5 +18,5 @@ JOIN reconciliation.breaks AS breaks USING (break_id)
 JOIN break_order AS places USING (break_id)
 LEFT JOIN bills ON rows.side = 'billing' AND bills.connection = rows.connection
     AND bills.bill = regexp_replace(rows.id, '#(\d+|rest)$', '')
-WHERE breaks.state <> 'resolved' AND breaks.own_source IS NULL
-ORDER BY breaks.uncertain IS NOT NULL, places.place, rows.side DESC, rows.id
+ORDER BY breaks.state = 'resolved', breaks.own_source IS NOT NULL,
+    breaks.uncertain IS NOT NULL, places.place, rows.side DESC, rows.id

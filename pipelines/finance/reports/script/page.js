@@ -76,6 +76,7 @@
   async function openBreak(row, digits) {
     const list = await Lists.load("records");
     const records = list.rows.filter((each) => each.break_id === row.break_id);
+    if (row.rows === null) return element("p", {}, "Books keep no records of a break that is gone.");
     const content = element("div", {}, Tables.plain(withoutEmpty({ ...list, rows: records }), digits));
     if (records.length < row.rows) {
       const command = element("code", {}, `partner-sync trace break ${row.break_id}`);
@@ -104,7 +105,7 @@
     return content;
   }
 
-  const OPENED = { breaks: openBreak, bills: openBill };
+  const OPENED = { "breaks": openBreak, "own-breaks": openBreak, "resolved": openBreak, "bills": openBill };
 
   // Show what is in backticks as code.
   function marked(text) {
