@@ -179,15 +179,17 @@ def _findings(names: Names) -> dg.SensorDefinition:
 def _killed_runs(names: Names) -> dg.SensorDefinition:
     @sensor(
         name=names.of("killed_runs"),
-        minimum_interval_seconds=60,
+        minimum_interval_seconds=15,
         description="Fails runs whose process was killed, so that they are retried.",
         required_resource_keys={names.resource},
     )
     def killed_runs(context: dg.SensorEvaluationContext) -> dg.SkipReason:
-        """Fail the started runs whose process is gone; with SQLite, those of this machine.
+        """Fail the started runs whose process is gone twice; with SQLite, those of this machine.
 
-        A code server reports its run workers that die. If both are killed, by a restart of the
-        machine for example, nobody does: the run would stay "started" and hold back publishing.
+        After PostgreSQL was away, a process needs seconds until it can show that it lives: once is
+        not enough. A code server reports its run workers that die. If both are killed, by a restart
+        of the machine for example, nobody does: the run would stay "started" and hold back
+        publishing.
         """
         home = home_in(context, names)
         # Its metadata database knows no process of another home.
@@ -196,15 +198,21 @@ def _killed_runs(names: Names) -> dg.SensorDefinition:
         if not started:
             return dg.SkipReason("No run is started.")
         with home.session() as session:
-            killed = [run for run in started if _is_killed(session, context.instance, run)]
+            gone = [run for run in started if _is_gone(session, context.instance, run)]
+        before = (context.cursor or "").split()
+        killed = [run for run in gone if run.run_id in before]
         for run in killed:
             context.instance.report_run_failed(run, KILLED)
-        return dg.SkipReason(f"{len(killed)} of {len(started)} started runs had no process.")
+        context.update_cursor(" ".join(run.run_id for run in gone))
+        return dg.SkipReason(
+            f"Without a process: {len(gone)} of {len(started)} started runs. "
+            f"Failed, as they had none before: {len(killed)}."
+        )
 
     return killed_runs
 
 
-def _is_killed(session: AppSession, instance: dg.DagsterInstance, run: dg.DagsterRun) -> bool:
+def _is_gone(session: AppSession, instance: dg.DagsterInstance, run: dg.DagsterRun) -> bool:
     """Return whether the process that HomeResource noted is gone. A retry has its parent's tags."""
     run_id, _, owner = run.tags.get(PROCESS_TAG, "").partition(" ")
     if run_id != run.run_id or _lives(session, owner):

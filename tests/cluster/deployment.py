@@ -82,12 +82,22 @@ def settings_at(tick: datetime) -> str:
     return f'schedule = "{tick.minute} {tick.hour} * * *"\n[streams.usage]\nlimit = {LIMIT}\n'
 
 
-def run_alone(home: Home, *arguments: str) -> None:
-    """Run a command on a home of this machine."""
-    command = [str(BIN / "partner-sync"), *arguments]
-    subprocess.run(
-        command, env={"PARTNER_SYNC_HOME": str(home.root)}, check=True, capture_output=True
+def begin_alone(home: Home, *arguments: str) -> subprocess.Popen[str]:
+    """Begin a command on a home of this machine."""
+    return subprocess.Popen(
+        (str(BIN / "partner-sync"), *arguments),
+        env={"PARTNER_SYNC_HOME": str(home.root)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
     )
+
+
+def require_end(process: subprocess.Popen[str], code: int = 0) -> str:
+    """Wait for the end of a command; return what it printed."""
+    output, _ = process.communicate(timeout=300)
+    assert process.returncode == code, output
+    return output
 
 
 def content(home: Home) -> dict[str, list[tuple[Any, ...]]]:
@@ -161,10 +171,7 @@ class Rehearsal:
         self, machine: str, home: str, *arguments: str, code: int = 0, **variables: str
     ) -> str:
         """Run a command of the program on a machine; return what it prints."""
-        process = self.begin(machine, home, *arguments, **variables)
-        output, _ = process.communicate(timeout=300)
-        assert process.returncode == code, output
-        return output
+        return require_end(self.begin(machine, home, *arguments, **variables), code)
 
     def begin(
         self, machine: str, home: str, *arguments: str, **variables: str
@@ -185,9 +192,15 @@ class Rehearsal:
         pull(folder, f"s3://{NAME}/{home}", self.cluster.bucket.endpoint)
         return Home(folder)
 
-    def kill_builder(self, machines: Sequence[str]) -> list[str]:
-        """Kill the next worker that builds, and start it again; its name is in the list then."""
+    def kill_builder(self, machines: Sequence[str], since: datetime) -> list[str]:
+        """Kill the worker that builds when all accounts are read, and start it again.
+
+        Its name is in the list then.
+        """
         killed = list[str]()
+
+        def may_kill() -> bool:
+            return len(self.complete(since)) == NUMBER
 
         def kill(machine: str) -> None:
             self.cluster.kill(machine)
@@ -195,11 +208,16 @@ class Rehearsal:
             time.sleep(5)
             self.cluster.start_worker(machine, 2)
 
-        self.when_building(machines, kill)
+        self.when_building(machines, kill, may_kill)
         return killed
 
-    def when_building(self, machines: Sequence[str], act: Callable[[str], object]) -> None:
-        """Act once, from another thread, as soon as a machine writes a version."""
+    def when_building(
+        self,
+        machines: Sequence[str],
+        act: Callable[[str], object],
+        may_act: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """Act once, from another thread, as soon as a machine writes a version, and one may."""
         began = time.time()
         folders = {
             self.cluster.home_of(machine, home).versions: machine
@@ -210,7 +228,8 @@ class Rehearsal:
         def wait() -> None:
             while True:
                 for folder, machine in folders.items():
-                    if any(changed_at(file) > began for file in folder.glob(".v*.building")):
+                    files = folder.glob(".v*.building")
+                    if any(changed_at(file) > began for file in files) and may_act():
                         act(machine)
                         return
                 time.sleep(0.002)
