@@ -87,7 +87,8 @@ DAMAGES += [forbid] if os.geteuid() else []  # root may read everything
 
 def marked(*values: Damage | Find) -> Any:
     """Return a case: one kind of damage runs in `make test-all`, the others in `make test-slow`."""
-    is_slow = cut not in values or copied_rows in values  # of a copy: the manifest is enough
+    # Of a copy, the manifest is enough; scan files are in tests/versions/test_disk, too.
+    is_slow = cut not in values or not {copied_rows, scan}.isdisjoint(values)
     mark = pytest.mark.slow if is_slow else pytest.mark.long
     return pytest.param(*values, marks=mark, id="-".join(each.__name__ for each in values))
 
