@@ -86,7 +86,6 @@ def make(folder: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="partner-sync-") as home:
         stores = Stores.open(Path(home) / "home")
         _publish(stores)
-        stores.clock.now = BEGIN + timedelta(hours=7)
         said = Signing("Agreed on 16 November.")
         close_month(stores, MONTH, "Ann Example", "Bob Example", said)
         make_books(stores)
@@ -120,6 +119,8 @@ def _publish(stores: Stores) -> None:
     make_books(stores)
     ledger = quote_text(str(stores.home.root / "ledger.csv"))
     stores.rows(LEDGER.format(month=MONTH, file=ledger))
+    # In the morning a person writes the terms, and the ledger is read.
+    stores.clock.now = BEGIN + timedelta(hours=7)
     file = stores.home.mapping_file
     write_durably(file, file.read_bytes() + TERMS.encode())
     make_books(stores)

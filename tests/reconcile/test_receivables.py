@@ -9,10 +9,15 @@ from typing import Any
 
 import pytest
 
+from pipelines.finance.report import read_figures_of_books
 from pipelines.finance.reports.queries import read_figures
+from pipelines.finance.reports.render import render_report
+from pipelines.finance.reports.verdicts import judge
 from pipelines.warehouse.books import BooksFolder
 from tests.effort import EFFORT
-from tests.reconcile.books import MAPPING, bill, line, publish, used
+from tests.reconcile.books import FIRST, MAPPING, bill, line, partners, publish, used
+from tests.reconcile.months import ACCOUNTS
+from tests.reports.conftest import text_of
 from tests.versions.homes import BEGIN, DAY, Record, Stores
 
 PAYMENTS = 'due = "due"\npaid = "paidAt"\nopen = "amountDue"\ntax = "tax"\n'
@@ -51,6 +56,34 @@ def test_what_a_bill_says_is_open_counts_first_then_whether_it_is_paid(stores: S
     assert stores.rows("SELECT tax::VARCHAR FROM finance.receivables WHERE bill = 'part'") == [
         ("0.80",)
     ]
+
+
+def test_what_is_overbilled_is_claimed_from_paid_bills_and_withheld_from_others(
+    tmp_path: Path,
+) -> None:
+    stores = Stores.open(tmp_path / "home")
+    stores.configure()
+    bills = [
+        bill("paid", line("a", "7.00"), status="paid"),
+        bill("open", line("b", "8.00"), status="open"),
+        bill("part", line("c", "9.00"), status="open", amountDue="1.50"),
+    ]
+    mapping = BY_ALL + ACCOUNTS
+    usage = [used(name) for name in "abc"]
+    publish(stores, mapping=mapping, partners=partners([FIRST]), usage=usage, billing=bills)
+    figures = read_figures_of_books(stores)
+    ledger = judge(figures).ledger
+    assert ledger
+    assert ledger.withheld
+    amounts = (ledger.claim["EUR"], ledger.withheld["EUR"], ledger.paid()["EUR"])
+    assert [str(each.amount) for each in amounts] == ["9.00", "4.50", "4.50"]
+    text = text_of(render_report(figures))
+    assert "claim EUR&nbsp;4.50 back from bills that are paid, withhold EUR&nbsp;4.50 of" in text
+    publish(stores, mapping=MAPPING.replace(COUNTED, f'{COUNTED[:-1]}, "open"]') + ACCOUNTS)
+    unknown = judge(read_figures_of_books(stores)).ledger
+    assert unknown
+    assert unknown.withheld is None
+    assert str(unknown.claim["EUR"].amount) == "9.00"
 
 
 @pytest.mark.long

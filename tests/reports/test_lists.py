@@ -8,9 +8,11 @@ from collections import defaultdict
 from decimal import Decimal
 from functools import reduce
 from hashlib import sha256
+from html import unescape
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl
 
 import pytest
 
@@ -138,7 +140,25 @@ def test_each_month_has_its_own_verdict(detailed: Figures) -> None:
 
 
 own = home_of(publish_own)
-FIND = re.compile(r'data-find="([a-z-]+)\?partner=(B[0-9a-f]{12})"')
+FIND = re.compile(r'data-find="([a-z-]+)\??([^"]*)"')
+FOUND_BY = ("partner", "partner_id", "bill", "break_id")
+
+
+def found_by(rows: list[dict[str, Any]], query: str) -> list[dict[str, Any]]:
+    """Return the rows that a link of the summary shows."""
+    for name, value in parse_qsl(unescape(query)):
+        names = FOUND_BY if name == "partner" else (name,)
+        rows = [row for row in rows if value in [row.get(each) for each in names]]
+    return rows
+
+
+def test_every_link_of_the_summary_shows_rows(detailed: Figures) -> None:
+    page = render_page(detailed)
+    lists = lists_of(page)
+    links = FIND.findall(page)
+    assert {name for name, _query in links} >= {"months", "breaks"}
+    for name, query in links:
+        assert found_by(lists[name]["rows"], query), (name, query)
 
 
 def test_every_number_of_a_break_opens_its_records(own: Stores) -> None:
@@ -149,8 +169,9 @@ def test_every_number_of_a_break_opens_its_records(own: Stores) -> None:
     lists = lists_of(page)
     found = FIND.findall(page)
     assert found
-    for name, shown in found:
-        assert shown in [row["break_id"] for row in lists[name]["rows"]]
+    for name, query in found:
+        assert found_by(lists[name]["rows"], query), (name, query)
+    assert any(name == "own-breaks" and query for name, query in found)
     records = [row["break_id"] for row in lists["records"]["rows"]]
     for name in ("breaks", "own-breaks"):
         assert {column["name"]: column["kind"] for column in lists[name]["columns"]}[

@@ -232,6 +232,7 @@ def read(stores: Stores, reading: Reading, run_id: str | None = None) -> str:
             proof(used),
             complete=reading.complete,
             rows=len(reading.records),
+            requests=len(used),
             started_at=now,
             ended_at=now + timedelta(minutes=1),
             traits=ListTraits(key=reading.key, key_decided=True),

@@ -106,11 +106,11 @@ TITLES: Final = {
     "used": "Usage of the month",
     "billed": "Lines of bills of the month",
     "matching": "Usage beside what bills it; lines that bill no usage are only on sheet billed",
-    "breaks": "Breaks of the month, with the decisions about them",
+    "breaks": "Breaks of the month, with the decisions; above zero, more is billed than used",
     "corrections": "Corrections of closed months that are posted to this month",
     "opening": "Unbilled usage before this month",
     "journal": "Lines of journal.csv, for the ledger",
-    "open items": "Unbilled usage at the end of the month by item: accrued, or why it is not",
+    "open items": "Unbilled usage at the end of the month: accrued, or why not. Below 0: overbilled",
 }
 AMOUNTS: Final = {
     "used": ("used",),

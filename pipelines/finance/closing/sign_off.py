@@ -21,7 +21,7 @@ LABELS: Final = {
     "preparer_uid": "preparer: number (uid) of the user",
     "preparer_login": "preparer: number (uid) of the user who logged in",
     "preparer_role": "preparer: user of the database server",
-    "as_of": "data as of",
+    "as_of": "end of the newest reading of the lists (UTC)",
     "connections": "connections that are compared",
     "scans": "last scan of",
     "previous": "previous copy:",

@@ -80,7 +80,9 @@ ACCRUAL_TITLE: Final = """\
 Unbilled usage at the end of {}: what the journal accrues, and why not the rest
 Above zero, more is used than billed; below zero, more is billed than used.
 closing balance = accrued + all columns behind it, so that what is not explained is 0.
-Sheet open items has the rows. Items without a month are in no balance."""
+Sheet open items has the rows with the month of each. Items without a month are in no balance.
+The journal has no bills, also no disputed ones: the ledger has them from their invoices, and own \
+books do not change what is accrued. Each entry is rounded once, half away from zero."""
 NO_JOURNAL: Final = """
 No accounts are set, so there is no journal: this is what it would accrue."""
 SUMMARY_TITLE: Final = """\
@@ -93,7 +95,7 @@ ROLLFORWARD_TITLE: Final = """\
 Unbilled usage in {}: above zero, more is used than billed
 closing balance = opening balance + not posted + corrections + used - billed - credited
 Opening balance: the closing balance of the previous close. Not posted: what changed in earlier \
-months without a correction."""
+months without a correction; in a first copy, all that earlier months left open."""
 EXPLANATION: Final = """\
 Totals are formulas: they add whole minor units (cents, or the smallest unit of the currency; the \
 last columns of a sheet), and divide once.

@@ -6,6 +6,7 @@ Not here: which breaks are accrued (closing.accrual, which reads what the journa
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date
+from decimal import Decimal
 from typing import Any
 
 from pipelines.finance.reports.accrual import Accrual, Side
@@ -19,10 +20,12 @@ class Ledger:
     """What the page says of the ledger, by currency. Amounts are positive where usage is unbilled.
 
     `claim` and `to_pay` are open breaks: what you may claim, and what you may have to pay; both are
-    empty without a `side`. Of `unclear_overbilled` and `unclear_unbilled`, neither follows.
-    `accrued` is rounded as the journal rounds it, `left_out` has exact sums by reason. Both are of
-    the journal in copy number `copy` if `is_written`, else of one that would be written today. Then
-    `reversed` is what the last journal accrued, of `reversed_month`, and reverses after it.
+    empty without a `side`. `withheld` is the part of what is overbilled on bills that are not paid,
+    None where nobody knows what is paid. Neither follows of `unclear_overbilled` and
+    `unclear_unbilled`. `accrued` is rounded as the journal rounds it, `left_out` has exact sums by
+    reason. Both are of the journal in copy number `copy` if `is_written`, else of one that would be
+    written today. Then `reversed` is what the last journal accrued, of `reversed_month`, and
+    reverses after it.
     """
 
     side: Side | None
@@ -31,12 +34,26 @@ class Ledger:
     is_written: bool
     claim: Sums
     to_pay: Sums
+    withheld: Sums | None
     unclear_overbilled: Sums
     unclear_unbilled: Sums
     accrued: Sums
     left_out: dict[str, Sums]
     reversed_month: date | None
     reversed: Sums
+
+    def paid(self) -> Sums:
+        """Return the part of what is overbilled on bills that are paid."""
+        overbilled = self.claim if self.side == "payable" else self.to_pay
+        paid = {}
+        for currency, sum_ in overbilled.items():
+            unpaid = (self.withheld or {}).get(currency)
+            amount = sum_.amount or Decimal(0)
+            if unpaid and unpaid.amount is not None:
+                amount = EXACT.subtract(amount, unpaid.amount)
+            if amount:
+                paid[currency] = Amount(currency, amount, sum_.number)
+        return paid
 
     def as_json(self) -> dict[str, Any]:
         """Return it as `report --json` has it."""
@@ -47,6 +64,7 @@ class Ledger:
             "side": self.side,
             "claim": _as_json(self.claim),
             "to_pay": _as_json(self.to_pay),
+            "withheld": None if self.withheld is None else _as_json(self.withheld),
             "unclear_overbilled": _as_json(self.unclear_overbilled),
             "unclear_unbilled": _as_json(self.unclear_unbilled),
             "accrual": {
@@ -62,12 +80,16 @@ class Ledger:
 
 
 def read_as_ledger(
-    accrual: Accrual, claims: Iterable[Row], not_due: Iterable[Row], order: Sequence[str | None]
+    accrual: Accrual,
+    claims: Iterable[Row],
+    withheld: Iterable[Row] | None,
+    not_due: Iterable[Row],
+    order: Sequence[str | None],
 ) -> Ledger:
     """Return the amounts that a ledger needs.
 
-    `claims` are the rows of query `claims`, `not_due` the differences of the month whose bills may
-    still come.
+    `claims` and `withheld` are the rows of these queries, the latter None where nobody knows what
+    is paid; `not_due` the differences of the month whose bills may still come.
     """
     kinds = sums_by_reason(claims, order)
     unbilled = _opposite(kinds.get("unbilled", {}))
@@ -91,6 +113,7 @@ def read_as_ledger(
         is_written=accrual.is_written,
         claim=claim,
         to_pay=to_pay,
+        withheld=None if withheld is None else add_up(withheld, order, "number"),
         unclear_overbilled=kinds.get("unclear overbilled", {}),
         unclear_unbilled=_opposite(kinds.get("unclear unbilled", {})),
         accrued=_posted(accrual.rows, order),

@@ -44,7 +44,8 @@ ABOUT_PARTS: Final = (
     "it. It is settled when signed off, else when the days allowed for its bills are over. "
     "Charges without usage: lines of bills that name no usage. "
     "New, ended: amounts of a partner that has some in only one of the two months. "
-    "Volume: another quantity at the price of the month before."
+    "Volume: another quantity at the price of the month before, rounded half to even; also plans "
+    "and metrics of only one of the two months. Price: the rest, so it may only be that rounding."
 )
 DIFFERENCE: Final = "Difference = billed + credit notes \u2212 used"
 PARTS_OF_IT: Final = (
@@ -101,6 +102,7 @@ LISTINGS: Final = (
             Column("used", "Used", "amount"),
             Column("billed", "Billed", "amount"),
             Column("difference", "Difference", "change"),
+            Column("due", "Bill due", "day", empty="none: from month end"),
             Column("age", "Age, days", "days", empty="no month"),
             Column("first_seen", "First seen", "day"),
             Column("owner", "Assigned to", empty="nobody"),
@@ -109,7 +111,7 @@ LISTINGS: Final = (
         "partner-sync breaks",
         "An open break is a difference that nobody has explained or resolved yet: + is overbilled, "
         "\u2212 is unbilled usage. Select its number to see its records and what to do. Age counts "
-        "from the end of the month, or from the day when the bill was due.",
+        "from the day when the bill was due where that is known, otherwise from the month end.",
         filter="severity",
     ),
     Listing(
@@ -274,8 +276,8 @@ LISTINGS: Final = (
             CONNECTION,
             MONTH,
             Column("side", "Used or billed"),
-            Column("before", "Month before", "amount"),
-            Column("now", "Month", "amount"),
+            Column("before", "Amount before", "amount"),
+            Column("now", "Amount", "amount"),
             Column("difference", "Change", "change"),
             *(Column(part, label.capitalize(), "change") for part, label in PARTS.items()),
         ),

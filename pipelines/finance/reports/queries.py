@@ -29,7 +29,7 @@ QUERIES: Final = (
     *EARLIER, "counterparts", "open_breaks", "months", "trend", "places", "recent", "beside",
     "severities", "uncertain", "partners", "ageing", "reasons", "apart", "late", "gaps",
     "last_close", "changed_closes", "newest_usage", "ended_usage", "covered", "news",
-    "claims", "open_by_rule",
+    "claim_breaks", "claims", "withheld", "open_by_rule",
     "unseen_values", "unknown_currencies", "read_otherwise", "signed_months",
     "changed_months", "flux", "receivables", "overdue", "disputed", "materiality",
     "small_breaks", "close_remarks", *OF_OWN_BOOKS,

@@ -193,7 +193,10 @@ def _ledger(figures: Figures) -> Ledger | None:
     tables = figures.tables
     # The month of the accrual is the one before the month of the data.
     not_due = [row for row in tables["reasons"] if row["place"] == 1 and row["reason"] == NOT_DUE]
-    return read_as_ledger(figures.accrual, tables["claims"], not_due, order_of(figures))
+    rule = figures.rules.get("receivables")
+    withheld = tables["withheld"] if rule and rule["evaluated"] else None
+    claims = tables["claims"]
+    return read_as_ledger(figures.accrual, claims, withheld, not_due, order_of(figures))
 
 
 def is_all_known(figures: Figures) -> bool:

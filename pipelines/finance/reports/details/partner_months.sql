@@ -4,7 +4,7 @@ SELECT
     strftime(months.month, '%Y-%m') AS month, months.currency, exact(months.used) AS used,
     exact(months.billed) AS billed, exact(months.credited) AS credited,
     exact(months.difference) AS difference, CASE WHEN months.verdict = 'tentative' THEN 'not due yet'
-        WHEN months.verdict = 'fees' THEN 'charges without usage'
+        WHEN months.verdict = 'fees' THEN 'balanced but for charges without usage'
         WHEN months.verdict = 'balanced' AND ended.connection IS NOT NULL THEN 'not proven'
         ELSE months.verdict END AS verdict,
     months.cause, months.open_breaks
