@@ -34,6 +34,7 @@ class HomeResource(dg.ConfigurableResource[None]):
     path: str
     name: str = "home"  # of the resource: the same on each machine, as the path need not be
     _tag_run: Callable[[dict[str, str]], None] | None = PrivateAttr(None)
+    _held_name: object = PrivateAttr(None)
 
     def setup_for_execution(self, context: dg.InitResourceContext) -> None:
         """Note which process works on a run, and that Dagster may launch the run again.
@@ -48,6 +49,8 @@ class HomeResource(dg.ConfigurableResource[None]):
         # Where the home cannot be opened, the step says why.
         with suppress(dg.Failure), self.session() as session:
             process = f"{run.run_id} {session.metadata.this_process()}"
+            # The home is closed in between, and the sensor may be in another container.
+            self._held_name = session.metadata.held_name()
             self._tag_run({HOME_TAG: self.name, PROCESS_TAG: process, RETRY_TAG: "true"})
 
     @contextmanager

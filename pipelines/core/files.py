@@ -103,7 +103,7 @@ def replacing(path: Path, mode: int = PRIVATE_FILE) -> Iterator[FileIO]:
     """
     # Beside the file, because a rename is atomic only within one file system.
     part = path.with_name(f".{path.name}.part")
-    with _claimed(part) as file:
+    with claimed(part) as file:
         file.truncate()
         try:
             yield file
@@ -126,7 +126,7 @@ def held(lock: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _claimed(part: Path) -> Iterator[FileIO]:
+def claimed(part: Path) -> Iterator[FileIO]:
     """Yield an empty private file that this process alone writes, which `is_left_over` sees."""
     while True:
         descriptor = os.open(part, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, PRIVATE_FILE)
@@ -149,17 +149,17 @@ def _is_named(path: Path, descriptor: int) -> bool:
 def is_left_over(part: Path) -> bool:
     """Return whether no living process holds a file, or a folder (`held_folder`), that it made.
 
-    What is neither, or is gone meanwhile, is held by nobody.
+    What is neither, or is gone meanwhile, is held by nobody. What another user made may be held.
     """
     with suppress(FileNotFoundError):
         file = part / HOLDER if part.is_dir() else part
         if part.is_symlink() or not file.is_file():
             return True
-        with file.open("rb") as opened:
-            try:
+        try:
+            with file.open("rb") as opened:
                 fcntl.flock(opened, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            except BlockingIOError:
-                return False
+        except (BlockingIOError, PermissionError):
+            return False
     return True
 
 

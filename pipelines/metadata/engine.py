@@ -5,7 +5,7 @@ import secrets
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache, partial
 from pathlib import Path
@@ -29,7 +29,7 @@ from sqlalchemy.pool import NullPool
 from pipelines.core.clock import Clock
 from pipelines.core.files import PRIVATE_FILE, storing
 from pipelines.metadata.locks import Locks, hold_lock
-from pipelines.metadata.processes import this_boot, this_process
+from pipelines.metadata.processes import LOCKS, HeldName, hold_name, this_boot, this_process
 from pipelines.metadata.server import (
     postgresql_engine,
     storage_failed,
@@ -55,6 +55,7 @@ class Metadata:
     engine: Engine
     locks: Locks
     patience: float = 0.0  # seconds for which a server may be away
+    _held_names: dict[str, HeldName] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def open(
@@ -82,7 +83,7 @@ class Metadata:
         if url is not None:
             session = _session_of(url, os.getpid())
             patience = busy_seconds
-        metadata = cls(engine, Locks(file.parent / "locks", session), patience)
+        metadata = cls(engine, Locks(file.parent / LOCKS, session), patience)
         try:
             # SQLite does not wait where two processes turn a new file to WAL mode.
             # The server has a lock for all transactions.
@@ -160,11 +161,22 @@ class Metadata:
     def this_process(self) -> str:
         """Return the name of this process, for which it counts as alive until it ends.
 
-        On PostgreSQL, that lasts as long as its session does. Raises StorageFailed.
+        On PostgreSQL, that lasts as long as its session does; with SQLite, to processes of other
+        containers, until the database is closed. Raises StorageFailed.
         """
-        if self.locks.session is None:
-            return this_process()
-        return self.locks.session.this_process()
+        if self.locks.session is not None:
+            return self.locks.session.this_process()
+        name = this_process()
+        if name not in self._held_names:
+            self._held_names[name] = hold_name(self.locks.folder, name)
+        return name
+
+    def held_name(self) -> HeldName | None:
+        """Return what holds the name of this process; who keeps it holds it after `close`, too.
+
+        None on PostgreSQL, where the session does. Raises StorageFailed.
+        """
+        return self._held_names.get(self.this_process())
 
     def verify(self) -> None:
         """Read a SQLite file whole. Raises StorageFailed if it is damaged."""
@@ -177,6 +189,7 @@ class Metadata:
     def close(self) -> None:
         """Close all connections."""
         self.engine.dispose()
+        self._held_names.clear()
 
 
 def _open_engine(file: Path, url: str | None, busy_seconds: float) -> Engine:

@@ -52,8 +52,6 @@ def end_killed_runs(session: Session, now: datetime, connection: str) -> None:
 
     The caller holds the lock of a connection, so no other run of it lives, whatever its owner is.
     """
-    # With SQLite, an owner of another host counts as alive. A run that was killed under another
-    # name of this machine would else run for ever.
     for run in session.scalars(select(Run).where(Run.ended_at.is_(None))):
         if run.connection == connection or not is_alive(session.connection(), run.owner):
             run.ended_at = now

@@ -133,7 +133,10 @@ class RateLimitSlot(Base, kw_only=True):
 
 
 class Identity(Base, kw_only=True):
-    """Who the service says a connection is; pinned at the first sync."""
+    """Who the service says a connection is; pinned at the first sync.
+
+    On the merchant surface, `actor` is a digest of the API key that was used last.
+    """
 
     __tablename__ = "identities"
 

@@ -35,6 +35,7 @@ PLACES: Final = {
         "statements/.*.part",
         "statements/*/.*.part",
         "config/.*.part",
+        "locks/*.process",
     ),
 }
 logger = logging.getLogger(__name__)

@@ -21,6 +21,7 @@ from sqlalchemy.orm import Session
 
 from pipelines.core.clock import Clock
 from pipelines.core.errors import ConfigurationError, StorageFailed
+from pipelines.core.files import is_left_over
 from pipelines.metadata import migrations
 from pipelines.metadata.engine import HEAD, Metadata, _migrate, new_id
 from pipelines.metadata.processes import is_alive, this_process
@@ -48,6 +49,14 @@ metadata.close()
 KILLED = CHILD.replace(
     "base += 1", "base += 1; _ == 3 and (session.flush(), os.kill(os.getpid(), 9))"
 )
+HOLD_NAME = """
+import sys
+from pathlib import Path
+from pipelines.metadata.processes import hold_name
+held = hold_name(Path(sys.argv[1]), sys.argv[2])
+print(flush=True)
+sys.stdin.read()
+"""
 TIMES = 8
 
 
@@ -184,13 +193,50 @@ def test_a_process_is_alive_until_it_ends(session: Session) -> None:
     assert is_alive(connection, f"{host}:{process_id}:{start}")
     assert int(process_id) == os.getpid()
     assert not is_alive(connection, f"{host}:{process_id}:0{start}")
-    assert is_alive(connection, f"other-{host}:{process_id}:{start}")
+    assert not is_alive(connection, f"other-{host}:{process_id}:{start}")
     zombie = child("")
     while psutil.Process(zombie.pid).status() != psutil.STATUS_ZOMBIE:
         time.sleep(0.01)
     for _ in range(2):
         assert not is_alive(connection, f"{host}:{zombie.pid}:{start}")
         zombie.wait()
+
+
+def test_a_process_of_another_container_is_alive_until_it_is_killed(metadata: Metadata) -> None:
+    """Its host and ids are its own. It counted as alive for ever, and so did its requests."""
+    name = "0a1b2c3d4e5f:7:boot+1.00"
+    command = [sys.executable, "-c", HOLD_NAME, str(metadata.locks.folder), name]
+
+    def is_known() -> bool:
+        with metadata.transaction() as session:
+            return is_alive(session.connection(), name)
+
+    assert not is_known()
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout
+        process.stdout.readline()
+        assert is_known()
+        process.kill()
+        process.wait()
+        assert not is_known()
+
+
+def test_a_process_holds_its_name_while_it_has_the_database_open(tmp_path: Path) -> None:
+    def held() -> list[Path]:
+        return [*(tmp_path / "locks").glob("*.process")]
+
+    file = tmp_path / "metadata.db"
+    with closing(Metadata.open(file)) as first, closing(Metadata.open(file)) as second:
+        assert held() == []
+        assert first.this_process() == second.this_process() == first.this_process()
+        assert len(held()) == 1
+        assert not is_left_over(held()[0])
+        first.close()
+        assert not is_left_over(held()[0])
+        kept = second.held_name()
+    assert not is_left_over(held()[0])
+    del kept
+    assert held() == []
 
 
 def test_identifiers_sort_by_time() -> None:

@@ -105,3 +105,12 @@ async def test_another_client_is_left_its_share(world: World, latency: float) ->
     ours = len(counted) - counted.count("other")
     assert ours >= 0.9 * (5 * 50 - counted.count("other"))
     assert sum(begun + 10 <= at for at, _ in world.service.refused) <= 1
+
+
+async def test_a_container_that_was_killed_holds_no_slot_for_ever(world: World) -> None:
+    """A container that is started again has another host name: each sync waited for ever."""
+    with world.metadata.transaction() as session:
+        for sent_at in (None, now() + 1e6, now(), now(), now()):
+            owner = "0a1b2c3d4e5f:7:boot+1.00"
+            session.add(RateLimitSlot(actor=world.actor, owner=owner, sent_at=sent_at))
+    assert await seconds_of(world.process().read_lists(12)) <= 63

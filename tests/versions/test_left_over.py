@@ -41,6 +41,7 @@ OTHERS = (
     "versions/.v-copy-x",
     "reports/.index.html.part",
     "config/.mapping.toml.part",
+    "locks/0123456789abcdef.process",
     "exports/.v00000001-csv.part/",
     "exports/.v00000001-csv.before/",
 )
