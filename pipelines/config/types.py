@@ -38,10 +38,16 @@ class DeclaredType(values.Table):
         if self.type not in {"date", "time"}:
             raise ValueError("format is for the types date and time")
         try:
-            text = SAMPLE.strftime(form)
-            datetime.strptime(text, form)  # noqa: DTZ007
+            read = datetime.strptime(SAMPLE.strftime(form), form)  # noqa: DTZ007
         except ValueError:
             raise ValueError("format must be one that Python's strptime reads") from None
+        if read.date() != SAMPLE.date():
+            raise ValueError("format must have a day, a month and a year")
+        if read.hour not in {0, SAMPLE.hour}:
+            raise ValueError("a format with %I needs %p")
+        # strptime reads names of zones, and then takes the time for one of any zone.
+        if "%Z" in form.replace("%%", ""):
+            raise ValueError("format must not have %Z: use %z, or zone")
         if self.type == "time" and self.zone is None and "%z" not in form:
             raise ValueError("a format without %z needs a zone, such as America/New_York")
 

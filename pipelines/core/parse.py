@@ -8,10 +8,11 @@ reads ` 5 `, `007`, `0x1A` and `1_000` as integers, `11e-4` as 0, and `infinity`
 import re
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from decimal import Decimal
+from decimal import MAX_PREC, Context, Decimal
 from typing import Final
 
 LARGEST_EXPONENT: Final = 9_999  # of a number that is written out
+EXACT: Final = Context(prec=MAX_PREC)  # that of Python rounds at 28 digits
 DAY: Final = (
     r"([0-9]{4}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)"
     r"|02-(0[1-9]|1[0-9]|2[0-8]))"
@@ -56,6 +57,16 @@ def parse_number(text: str) -> Decimal | None:
     number = Decimal(text)
     # 1e999999 is a number, too, and would have a million digits where it is written out.
     return number if abs(number.adjusted()) <= LARGEST_EXPONENT else None
+
+
+def shortest(number: Decimal) -> Decimal:
+    """Return a number without zeros at its end."""
+    return number.normalize(EXACT)
+
+
+def plain_text(number: Decimal) -> str:
+    """Return the shortest text of a number without an exponent; that of -0 is 0."""
+    return f"{shortest(number) or Decimal(0):f}"
 
 
 def parse_day(text: str) -> date | None:

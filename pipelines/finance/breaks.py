@@ -12,12 +12,12 @@ from typing import Final, NamedTuple
 import duckdb
 import pyarrow as pa
 
+from pipelines.core.parse import EXACT
 from pipelines.core.text import printable
 from pipelines.finance import unread
 from pipelines.finance.doubt import Doubt
 from pipelines.finance.materiality import create_break_order
 from pipelines.finance.reconciled import open_reconciled, read_age
-from pipelines.load.records import EXACT
 from pipelines.versions.stores import Stores
 from pipelines.warehouse.duckdb_file import Row, fetch_rows
 

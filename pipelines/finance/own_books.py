@@ -15,12 +15,12 @@ from sqlalchemy import select
 
 from pipelines.core.errors import PartnerSyncError
 from pipelines.core.files import remove
+from pipelines.core.parse import EXACT
 from pipelines.core.text import quote_text
 from pipelines.finance.reconcile.basis import Inputs
 from pipelines.finance.reconcile.own.before import Before
 from pipelines.finance.reconcile.own.inputs import OwnInputs
 from pipelines.finance.reconcile.own.sources import digest_now
-from pipelines.load.records import EXACT
 from pipelines.metadata.tables import BreakRow, OwnSourceRow
 from pipelines.versions.erase import is_in_break
 from pipelines.versions.identifier import Identifier

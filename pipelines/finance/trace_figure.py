@@ -12,13 +12,13 @@ from typing import Any, Final
 from pipelines.archive.archive import scan_file
 from pipelines.archive.records import ERASED_RECORD
 from pipelines.core.errors import ArchiveDamaged, ConfigurationError
-from pipelines.core.parse import parse_number
+from pipelines.core.parse import EXACT, parse_number
 from pipelines.core.text import printable
 from pipelines.finance.currencies import digits_of, lower_trimmed
 from pipelines.finance.mapping import Mapping
 from pipelines.finance.reconcile.spelled import round_number
 from pipelines.finance.trace_source import BREAK, MONTH, TraceSource, open_source
-from pipelines.load.records import EXACT, Number, UnusableRecord, read_record
+from pipelines.load.records import Number, UnusableRecord, read_record
 from pipelines.versions.raw_records import PageRow, ScanName, raw_records
 from pipelines.versions.stores import Stores
 from pipelines.warehouse.duckdb_file import Row, fetch_rows

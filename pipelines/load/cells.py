@@ -11,10 +11,10 @@ from math import floor
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from pipelines.config.types import DeclaredType
-from pipelines.core.parse import parse_day, parse_number, parse_time
+from pipelines.core.parse import EXACT, parse_day, parse_number, parse_time, shortest
 from pipelines.load.observe import in_time_bounds
 from pipelines.load.place import DIGITS, HIGHEST, LOWEST, NUMBERS, Kind, Place
-from pipelines.load.records import EXACT, nearest, scale_of, shortest, unpadded
+from pipelines.load.records import nearest, scale_of, unpadded
 from pipelines.load.values import Sent
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -163,10 +163,11 @@ def _to_epoch(text: str, microseconds: int) -> Cell | None:
 
 def _to_local(text: str, declared: DeclaredType) -> Cell | None:
     """Return a time without a zone as one of the declared zone."""
-    if declared.zone is None or parse_time(f"{text}Z") is None:
+    moment = parse_time(f"{text}Z")
+    if declared.zone is None or moment is None:
         return None
-    # The first 26 characters end with six digits of a second.
-    return _in_zone(datetime.fromisoformat(text[:26]), declared)
+    cell = _in_zone(moment.utc.replace(tzinfo=None), declared)
+    return None if cell is None else cell._replace(is_exact=not moment.is_cut)
 
 
 def _to_spelled(text: str, declared: DeclaredType) -> Cell | None:

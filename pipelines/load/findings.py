@@ -14,7 +14,7 @@ from pipelines.load.delta import Delta
 from pipelines.load.names import MANY_NAMES, MOST_COLUMNS
 from pipelines.load.paths import FieldPath, field_of, json_path
 from pipelines.load.schema import Schema
-from pipelines.load.stage import Stage
+from pipelines.load.stage import CONFLICT, Stage
 from pipelines.load.target import count_rows
 
 # Columns in a message.
@@ -76,6 +76,7 @@ def reasons_to_hold(delta: Delta, last_key: str | None, stream: Stream) -> Itera
     """Yield why a scan must not be loaded without approval."""
     yield from _changed_key(delta, last_key)
     yield from _unreadable_keys(delta, stream)
+    yield from _conflicting_keys(delta, stream)
     yield from _deleted_rows(delta, stream)
     if stream.contract == "freeze":
         yield from _changed_columns(delta.stage.schema)
@@ -103,6 +104,23 @@ def _unreadable_keys(delta: Delta, stream: Stream) -> Iterator[str]:
         yield (
             f"{keyless:,} of {records:,} records have no readable value of the primary "
             f"key `{key}`. They would go to quarantine."
+        )
+
+
+def _conflicting_keys(delta: Delta, stream: Stream) -> Iterator[str]:
+    """Yield that a key which a scan detected is no key any more; a configured one stays."""
+    proof = delta.stage.scan.completeness
+    key = proof.traits.key
+    conflicts = sum(record.reason == CONFLICT for record in delta.stage.quarantined)
+    records = proof.rows + sum(map(count_rows, proof.conflicting.values()))
+    is_detected = stream.key is None and len(delta.stage.current) > 0
+    if is_detected and conflicts > stream.max_deleted_share * records:
+        name = delta.stage.scan.header.stream
+        yield (
+            f"{conflicts:,} of {records:,} records have the primary key `{key}` of another record "
+            f"with other content, more than {stream.max_deleted_share:.0%}. They would go to "
+            "quarantine. An earlier scan has detected this key; if it identifies no record, set "
+            f"key in [streams.{name}] of settings.toml, then run `partner-sync sync`."
         )
 
 

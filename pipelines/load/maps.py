@@ -23,6 +23,7 @@ from pipelines.load.extras import extra_text, remove
 from pipelines.load.history import ADD_COLUMN, CREATE_CHILDREN, create_views
 from pipelines.load.paths import MAP_NAME, MAP_VALUE, FieldPath, steps_to_row
 from pipelines.load.place import NUMBERS, Kind, Place
+from pipelines.load.reread import require_numbers
 from pipelines.load.schema import Schema
 from pipelines.load.schema_table import write_schema
 from pipelines.load.store import store_rows
@@ -75,6 +76,7 @@ def make_map(db: duckdb.DuckDBPyConnection, schema: Schema, path: FieldPath) -> 
     # Without a table, the object is in a list that no row has yet.
     if table is None:
         return
+    require_numbers(db, table.table)
     earlier_places = _take_places(schema, path)
     for place in earlier_places.values():
         if place.is_table:

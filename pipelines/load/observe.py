@@ -21,9 +21,10 @@ from pipelines.core.parse import (
     parse_day,
     parse_number,
     parse_time,
+    shortest,
 )
 from pipelines.load.place import DIGITS, HIGHEST, INTEGER_DIGITS, LOWEST, Kind, Place, Seen
-from pipelines.load.records import SCALE, nearest, scale_of, shortest, unpadded
+from pipelines.load.records import SCALE, nearest, scale_of, unpadded
 from pipelines.load.values import Sent, parts
 
 PATTERNS: Final = {

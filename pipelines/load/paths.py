@@ -19,6 +19,9 @@ MAP_VALUE: Final = "value"
 LONGEST_NAME: Final = 50
 # Endings of the columns that one place may have.
 ENDINGS: Final = ("", "__offset", "__count")
+# A column of this name would hide the numbers that DuckDB gives to rows, by which rows are written
+# again: amounts of other rows were put into them.
+TAKEN: Final = "rowid"
 # Between the words of `unitPrice`, and of `HTTPStatus`.
 BETWEEN_WORDS: Final = r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])"
 

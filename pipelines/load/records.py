@@ -4,7 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
-from decimal import MAX_PREC, Context, Decimal, InvalidOperation
+from decimal import Decimal, InvalidOperation
 from itertools import chain
 from math import isinf
 from typing import Any
@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from pipelines.core.key import key_fields, list_text
-from pipelines.core.parse import LARGEST_EXPONENT
+from pipelines.core.parse import EXACT, LARGEST_EXPONENT, plain_text, shortest
 from pipelines.core.text import printable
 
 # Objects and arrays inside each other, the record itself counted.
@@ -21,8 +21,6 @@ DEEPEST = 64
 # Characters. Python converts fewer than 640 whatever its limit is; others stay as spelled.
 LONGEST_INTEGER = 400
 CONTAINERS = frozenset({dict, list})
-# The default context of Python rounds at 28 digits.
-EXACT = Context(prec=MAX_PREC)
 # Digits behind the point that a column has at most: 20 of 38 remain before it.
 SCALE = 18
 SMALLEST = Decimal((0, (1,), -SCALE))
@@ -179,16 +177,6 @@ def to_decimal(number: int | str) -> Decimal | None:
     if abs(decimal.adjusted()) > LARGEST_EXPONENT:
         return None
     return decimal
-
-
-def shortest(number: Decimal) -> Decimal:
-    """Return a number without zeros at its end."""
-    return number.normalize(EXACT)
-
-
-def plain_text(number: Decimal) -> str:
-    """Return the shortest text of a number without an exponent; that of -0 is 0."""
-    return f"{shortest(number) or Decimal(0):f}"
 
 
 def scale_of(number: Decimal) -> int:

@@ -15,6 +15,7 @@ import duckdb
 import pyarrow as pa
 
 from pipelines.config.types import DeclaredType
+from pipelines.core.errors import LoadFailed
 from pipelines.core.text import quote_identifier
 from pipelines.load.extras import (
     Extras,
@@ -27,7 +28,7 @@ from pipelines.load.extras import (
     remove_single,
 )
 from pipelines.load.observe import observe
-from pipelines.load.paths import field_of
+from pipelines.load.paths import TAKEN, field_of
 from pipelines.load.place import DECLARED_KINDS, SCALARS, Kind, Place
 from pipelines.load.records import SCALE
 from pipelines.load.schema import ColumnTypes, Schema
@@ -48,12 +49,30 @@ WHERE added._number = history.rowid
 """
 
 
+HIDES_NUMBERS: Final = """
+SELECT count(*) > 0 FROM duckdb_columns() AS columns
+WHERE columns.database_name = current_database() AND columns.schema_name = 'history'
+    AND columns.table_name = ? AND lower(columns.column_name) = ?
+"""
+
+
 class TypeChange(NamedTuple):
     """A column whose type changes."""
 
     place: Place
     before: str
     now: str
+
+
+def require_numbers(db: duckdb.DuckDBPyConnection, table: str) -> None:
+    """Raise LoadFailed for a table whose rows have no numbers: a column of data has their name."""
+    ((hides_numbers,),) = db.execute(HIDES_NUMBERS, [table, TAKEN]).fetchall()
+    if hides_numbers:
+        raise LoadFailed(
+            f"Rows of {table} cannot be read again, because an older partner-sync gave the field "
+            f"`{TAKEN}` a column of this name. Nothing was changed.",
+            "Run `partner-sync versions rebuild`, which gives the column another name.",
+        )
 
 
 def change_types(db: duckdb.DuckDBPyConnection, table: str, changes: Sequence[TypeChange]) -> None:
@@ -212,7 +231,11 @@ class _HistoryRows:
         self.db.execute(on_column(SET_TYPE, place, type=change.now, value=value))
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield the rows: number, `_extra`, and the columns of `whole` as text."""
+        """Yield the rows: number, `_extra`, and the columns of `whole` as text.
+
+        Raises LoadFailed.
+        """
+        require_numbers(self.db, self.table)
         columns = []
         for place in self.whole:
             name = quote_identifier(place.name)

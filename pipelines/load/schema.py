@@ -15,6 +15,7 @@ from pipelines.load.names import MOST_COLUMNS, RefusedNames
 from pipelines.load.paths import (
     ENDINGS,
     MAP_NAME,
+    TAKEN,
     FieldPath,
     field_of,
     free_name,
@@ -183,7 +184,7 @@ class Schema:
             return MAP_NAME
         if place.kind in {Kind.OBJECT, Kind.MAP}:
             return ""
-        taken = set[str]()
+        taken = {TAKEN}
         for other in self.places.values():
             if other.table == outer.table:
                 taken.update(other.name + ending for ending in ENDINGS)

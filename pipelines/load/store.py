@@ -125,7 +125,7 @@ def _store_texts(place: Place, staged: pa.Array) -> StoredColumns:
         # A column of JSON text: a text is in quotes, all else is JSON already.
         spelled = texts.to_pylist()
         for row, text in enumerate(spelled):
-            if _how_sent(staged, row) is Sent.TEXT:
+            if text is not None and _how_sent(staged, row) is Sent.TEXT:
                 spelled[row] = json.dumps(text, ensure_ascii=False)
         texts = pa.array(spelled, pa.string())
     return StoredColumns({place.name: texts})

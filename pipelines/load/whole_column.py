@@ -13,10 +13,9 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.core.parse import parse_number
+from pipelines.core.parse import parse_number, plain_text
 from pipelines.core.text import quote_identifier
 from pipelines.load.place import Place
-from pipelines.load.records import plain_text
 from pipelines.load.values import single_values
 
 # Rows that are read together.

@@ -38,6 +38,16 @@ HELD = {
     ),
     "another key": (Reading(TEN, key="a"), DEFAULT, "primary key was `id` and is `a`"),
     "no key any more": (Reading(TEN, key=None), DEFAULT, "is the whole record now"),
+    "a key that is none": (
+        Reading(TEN, conflicting=['{"id":1,"a":2}', '{"id":2,"a":2}']),
+        DEFAULT,
+        "2 of 12 records have the primary key `id` of another record",
+    ),
+    "a key that the records share": (
+        Reading([*TEN, '{"id":1,"a":2}', '{"id":2,"a":2}']),
+        DEFAULT,
+        "set key in [streams.usage] of settings.toml",
+    ),
     "most keys missing": (Reading(['{"a":1}'] * 5 + TEN[:9]), DEFAULT, "5 of 14 records"),
     "frozen columns": (Reading([*TEN[:9], '{"id":9,"a":1.5}']), FREEZE, "another type: usage.a."),
 }
@@ -45,6 +55,16 @@ NOT_HELD = {
     "10 % of the rows gone": (Reading(TEN[:9]), DEFAULT, 9),
     "an empty list that may be empty": (Reading([]), Stream.model_construct(allow_empty=True), 0),
     "an empty PARTIAL scan": (Reading([], complete=False), DEFAULT, 10),
+    "a record with the key of another one": (
+        Reading(TEN, conflicting=['{"id":1,"a":2}']),
+        DEFAULT,
+        10,
+    ),
+    "a configured key that is none": (
+        Reading(TEN[:1], complete=False, conflicting=[f'{{"id":0,"a":{at}}}' for at in range(9)]),
+        Stream.model_construct(key="id"),
+        10,
+    ),
     "one key missing": (Reading([*TEN[:9], '{"a":1}']), DEFAULT, 10),
     "rows absent from a PARTIAL scan": (Reading(TEN[:1], complete=False), DEFAULT, 10),
     "frozen columns with other values": (Reading([*TEN[:9], '{"id":9,"a":7}']), FREEZE, 10),

@@ -9,7 +9,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from pipelines.config.settings import Stream
 from pipelines.load.older import read_older_rows
-from tests.load.scans import NEVER_HELD, Warehouse
+from tests.load.scans import NEVER_HELD, Reading, Warehouse
 
 HALF_PAST_ONE = datetime(2026, 9, 30, 13, 5, tzinfo=UTC)
 NEW_YORK = {"type": "time", "format": "%m/%d/%Y %H:%M", "zone": "America/New_York"}
@@ -63,6 +63,42 @@ def test_no_row_is_read_again_where_nothing_was_ever_loaded(warehouse: Warehouse
 def test_a_type_that_says_nothing_is_refused(kind: Any) -> None:
     with pytest.raises(ValidationError):
         declaring({"a": kind})
+
+
+@pytest.mark.parametrize(
+    ("form", "fault"),
+    [
+        ("%d.%m.", "must have a day, a month and a year"),
+        ("%H:%M", "must have a day, a month and a year"),
+        ("%m/%d/%Y %I:%M", "needs %p"),
+        ("%Y-%m-%d %H:%M %Z", "must not have %Z"),
+    ],
+)
+def test_a_format_that_would_make_another_time_is_refused(form: str, fault: str) -> None:
+    """`strptime` takes 1900 for a missing year, and the declared zone although UTC is named."""
+    with pytest.raises(ValidationError, match=fault):
+        declaring({"a": {"type": "time", "format": form, "zone": "America/New_York"}})
+    declaring({"a": NEW_YORK | {"format": "100%%Z %d %b %y %I %p"}})
+
+
+def test_what_a_declared_column_does_not_say_is_in_extra(warehouse: Warehouse) -> None:
+    """Nine digits of a second in a declared zone were cut, and a change of them was none."""
+    stream = declaring({"seen": {"type": "time", "zone": "Europe/Berlin"}})
+    texts = [f"2026-09-30 15:05:00.{digits}" for digits in ("123456", "123456000", "123456789")]
+    warehouse.load([f'{{"id":{at},"seen":"{text}"}}' for at, text in enumerate(texts)], stream)
+    found = [row["seen"] for row in warehouse.current()]
+    assert found == [HALF_PAST_ONE.replace(microsecond=123456)] * 3
+    assert warehouse.extras() == [None, None, {"seen": texts[2]}]
+    changed = f'{{"id":2,"seen":"{texts[2][:-1]}0"}}'
+    assert warehouse.load(Reading([changed], complete=False), stream).changed == 1
+
+
+def test_a_declared_column_of_json_is_null_where_a_record_has_no_value(
+    warehouse: Warehouse,
+) -> None:
+    records = ['{"id":1,"a":"x"}', '{"id":2}', '{"id":3,"a":null}']
+    warehouse.load(records, declaring({"a": "json"}))
+    assert [row["a"] for row in warehouse.current()] == ['"x"', None, None]
 
 
 def test_a_rebuild_gives_rows_of_a_checkpoint_their_declared_types(warehouse: Warehouse) -> None:

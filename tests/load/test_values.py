@@ -6,7 +6,8 @@ from decimal import Decimal
 
 import pytest
 
-from tests.load.scans import Warehouse
+from pipelines.core.errors import LoadFailed
+from tests.load.scans import Reading, Warehouse
 
 HUGE = 10**40
 TIME = "TIMESTAMP WITH TIME ZONE"
@@ -293,3 +294,30 @@ def test_2_000_columns_and_10_mb_of_text_are_loaded(warehouse: Warehouse) -> Non
     assert second is None  # f0 is a number in one record and a text in the other: it is text
     assert warehouse.current()[1]["f0"] == text
     assert {each.code for each in result.findings} == {"column_limit", "values_in_extra"}
+
+
+def test_a_field_with_the_name_of_row_numbers_costs_no_value(warehouse: Warehouse) -> None:
+    """DuckDB's `rowid` was hidden by it: amounts of other rows were written into rows."""
+
+    def records(first: str) -> list[str]:
+        amounts = [first, "11", "12", "13"]
+        return [f'{{"id":{at},"rowid":{at % 2},"n":"{n}"}}' for at, n in enumerate(amounts)]
+
+    warehouse.load(records("10"))
+    warehouse.load(records("12.50"))  # the column is decided again, in all rows
+    assert warehouse.types() == {"id": "BIGINT", "rowid_2": "BIGINT", "n": "DECIMAL(38,2)"}
+    found = warehouse.rows("SELECT _key, n FROM history.usage ORDER BY _valid_from, _key")
+    amounts = [10, 11, 12, 13, Decimal("12.5")]
+    assert found == list(zip(["0", "1", "2", "3", "0"], amounts, strict=True))
+
+
+def test_rows_without_numbers_are_not_read_again(warehouse: Warehouse) -> None:
+    """As releases up to 0.2.0 named the column."""
+    warehouse.load(['{"id":1,"rowid":7,"n":"10"}', '{"id":2,"rowid":7,"n":"11"}'])
+    warehouse.db.execute("DROP VIEW current.usage")
+    warehouse.db.execute("ALTER TABLE history.usage RENAME rowid_2 TO rowid")
+    warehouse.db.execute("UPDATE meta.columns SET column_name = replace(column_name, '_2', '')")
+    changed = '{"id":1,"rowid":7,"n":"12.50"}'
+    with pytest.raises(LoadFailed, match="Rows of usage cannot be read again") as raised:
+        warehouse.load(Reading([changed], complete=False))
+    assert "versions rebuild" in raised.value.remedy
