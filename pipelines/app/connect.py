@@ -18,7 +18,7 @@ from pipelines.core import loop
 from pipelines.core.errors import PartnerSyncError
 from pipelines.core.files import write_durably
 from pipelines.http.client import ServiceClient
-from pipelines.http.identity import ServiceIdentity, actor_key, service_identity
+from pipelines.http.identity import ServiceIdentity, account_key, actor_key, service_identity
 from pipelines.metadata.decisions import add_decision
 from pipelines.metadata.tables import Identity, RateLimitSlot
 from pipelines.rate_limit.limiter import LimitOptions, RateLimiter, end_pause
@@ -119,9 +119,13 @@ async def _confirm_account(session: AppSession, client: ServiceClient, accept_re
     if connection.surface != "merchant":
         whoami = await client.read_object("/v2/whoami")
     account = service_identity(connection, whoami, client.claims())
+    actor = str(account.get("actor", ""))
+    if connection.surface == "merchant":
+        actor = account_key(connection, None)
     with session.metadata.transaction() as db:
         pinned = db.get(Identity, connection.name)
         if pinned and pinned.identity == account:
+            pinned.actor = actor  # an API key may be replaced by another one
             return
         if pinned and not accept_reason:
             raise PartnerSyncError(
@@ -139,7 +143,7 @@ async def _confirm_account(session: AppSession, client: ServiceClient, accept_re
         row = Identity(
             connection=connection.name,
             base_url=connection.base_url,
-            actor=str(account.get("actor", "")),
+            actor=actor,
             identity=account,
             pinned_at=session.clock.utc_now(),
         )

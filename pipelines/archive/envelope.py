@@ -18,6 +18,11 @@ LEAST = {"limit": 1, "offset": 0}
 TRUTHS = {"true": True, "1": True, "false": False, "0": False}
 # Members, beside `data` or in `pagination`, that deny that an answer has all its rows.
 DENIALS = ("partial", "incomplete")
+# Texts of `status` beside `data` by which an answer of status 200 says that it failed.
+FAILED = {"error", "fail"}
+# Deviations that together leave nothing by which an answer is a page.
+NULL_DATA = "`data` is null"
+NO_PAGINATION = "`pagination` is missing or null"
 # As in other interfaces, it may only say that more pages follow. So `has_more` counts first.
 TRUNCATED = "truncated"
 
@@ -64,6 +69,25 @@ class _Denials(msgspec.Struct, kw_only=True):
     truncated: Any = None
 
 
+class _Failures(_Denials, kw_only=True):
+    """Further such members, beside `data` only, by which an answer may say that it failed."""
+
+    error: Any = None
+    errors: Any = None
+    success: Any = None
+    status: Any = None
+
+    def failure(self) -> str:
+        """Return the member that says so; empty if none does."""
+        for name in ("error", "errors"):
+            if getattr(self, name):
+                return name
+        if self.success is False:
+            return "success"
+        has_failed = isinstance(self.status, str) and self.status.lower() in FAILED
+        return "status" if has_failed else ""
+
+
 class _DocumentedPagination(_Denials):
     limit: Annotated[int, msgspec.Meta(ge=1)]
     offset: Annotated[int, msgspec.Meta(ge=0)]
@@ -72,7 +96,7 @@ class _DocumentedPagination(_Denials):
     total: Any = None
 
 
-class _Documented(_Denials):
+class _Documented(_Failures):
     """A page as the interface document has it."""
 
     data: list[msgspec.Raw]
@@ -80,7 +104,7 @@ class _Documented(_Denials):
     total: Any = None
 
 
-class _Loose(_Denials):
+class _Loose(_Failures):
     data: list[msgspec.Raw] | None
     pagination: Any = None
     total: Any = None
@@ -112,7 +136,7 @@ def _read_loosely(body: bytes) -> ParsedPage:
     page = _decode_loose(body)
     deviations = []
     if page.data is None:
-        deviations.append("`data` is null")
+        deviations.append(NULL_DATA)
     members = {}
     if isinstance(page.pagination, dict):
         members = page.pagination
@@ -177,13 +201,13 @@ def _total(beside_data: object, in_pagination: object) -> int | None:
     return _whole(in_pagination) if total is None else total
 
 
-def _denial(page: _Denials, members: dict[str, Any], *, has_more: bool | None) -> str:
+def _denial(page: _Failures, members: dict[str, Any], *, has_more: bool | None) -> str:
     """Return the member by which an answer says that it lacks rows; empty if none does."""
     names = DENIALS if has_more else (*DENIALS, TRUNCATED)
     for name in names:
         if getattr(page, name) is True or members.get(name) is True:
             return name
-    return ""
+    return page.failure()
 
 
 def _truth(value: object) -> bool | None:

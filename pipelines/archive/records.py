@@ -15,7 +15,13 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from pipelines.archive.envelope import CutPage, ParsedPage, read_envelope
+from pipelines.archive.envelope import (
+    NO_PAGINATION,
+    NULL_DATA,
+    CutPage,
+    ParsedPage,
+    read_envelope,
+)
 from pipelines.core.errors import UnexpectedAnswer
 from pipelines.core.text import printable
 
@@ -81,8 +87,11 @@ def erase_records(body: bytes, rows: Collection[int]) -> bytes:
 def _paged(page: ParsedPage, limit: int) -> ParsedPage:
     """Return a page. Raises ValueError where nothing tells that it is only a part of a list.
 
-    Some services leave `pagination` out on the last page, which is short.
+    Some services leave `pagination` out on the last page, which is short. An error may have status
+    200, and null for `data`.
     """
+    if limit < ANY_LIMIT and {NULL_DATA, NO_PAGINATION}.issubset(page.deviations):
+        raise ValueError(f"{NULL_DATA}, and {NO_PAGINATION}")
     is_silent = page.pagination.limit is None and page.pagination.has_more is None
     if is_silent and limit <= len(page.data):
         raise ValueError("it has no `pagination`, and as many records as were requested")

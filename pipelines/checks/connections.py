@@ -16,7 +16,7 @@ from pipelines.checks.check import MINUTE, Check, Problem
 from pipelines.checks.context import CheckContext, known
 from pipelines.checks.published import ListName
 from pipelines.core.finding import Severity
-from pipelines.http.identity import ServiceIdentity
+from pipelines.http.identity import ACCOUNT, ServiceIdentity
 from pipelines.metadata.runs import KILLED, ListStates, Outcome, last_runs, unread
 from pipelines.metadata.tables import ApiSpec, FindingRow, Identity, Run
 
@@ -146,13 +146,18 @@ def account_loaded_twice(context: CheckContext, _about: ListName) -> Iterator[Pr
         streams[name.connection].add(name.stream)
     first = dict[tuple[str, str], Identity]()
     for account in context.metadata.scalars(select(Identity).order_by(Identity.pinned_at)):
-        stated = ServiceIdentity(account.identity)
-        other = first.setdefault((account.base_url, str(stated)), account)
+        named = str(ServiceIdentity(account.identity))
+        shown = named
+        # The merchant surface does not say whose the API key is.
+        if account.actor.startswith(ACCOUNT):
+            named = account.actor
+            shown = "the same API key"
+        other = first.setdefault((account.base_url, named), account)
         twice = sorted(streams[account.connection] & streams[other.connection])
-        if other is not account and stated and twice:
+        if other is not account and account.identity and twice:
             yield (
                 f"Connections `{other.connection}` and `{account.connection}` are one account "
-                f"({stated}), so {', '.join(twice)} are loaded twice. Sums of all connections "
+                f"({shown}), so {', '.join(twice)} are loaded twice. Sums of all connections "
                 "count their rows twice."
             )
 

@@ -34,7 +34,10 @@ class ServiceClock:
             return
         # A cache keeps the time of the first answer.
         theirs += cached_seconds(exchange.headers)
-        self.last = datetime.fromtimestamp(theirs, UTC)
+        try:
+            self.last = datetime.fromtimestamp(theirs, UTC)
+        except (ValueError, OverflowError):  # it is in the year 10000
+            return
         if self.first is None:
             self.first = self.last
         is_ahead = theirs > received + MOST_DIFFERENCE

@@ -7,6 +7,7 @@ loader reads is spelled (`pipelines/core/key.py`, `pipelines/load/records.py`).
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import repeat
 from operator import attrgetter, itemgetter
 from types import GenericAlias
 from typing import Any
@@ -17,6 +18,7 @@ import numpy as np
 from pipelines.archive.envelope import ParsedPage
 from pipelines.archive.lines import Exchange, ScanHeader, cached_seconds
 from pipelines.core.key import key_fields
+from pipelines.core.parse import parse_number, plain_text
 from pipelines.core.proof import ListTraits
 from pipelines.extract.pages import Numbers, Page, PageRequest, Purpose
 
@@ -42,7 +44,7 @@ _decode_members = msgspec.json.Decoder(Members).decode
 
 
 # The only list whose answers say how many rows it has.
-COUNTED_STREAM = "invoices"
+COUNTED_PATH = "/v2/invoices"
 
 
 class PageReader:
@@ -50,6 +52,7 @@ class PageReader:
 
     def __init__(self, header: ScanHeader) -> None:
         self._stream = header.stream
+        self._is_counted = header.path == COUNTED_PATH
         # The keys that are read, once decided; by field, what gets its value of a decoded record.
         self._keys: tuple[str, ...] | None = None
         self._getters: dict[str, attrgetter[msgspec.Raw]] = {}
@@ -84,7 +87,7 @@ class PageReader:
             has_more=bool(said.has_more),
             says_more=said.has_more is not None,
             is_cached=cached_seconds(exchange.headers) > 0,
-            total=said.total if self._stream == COUNTED_STREAM else None,
+            total=said.total if self._is_counted else None,
             denial=said.denial,
         )
 
@@ -153,16 +156,35 @@ def _joined(columns: Sequence[Numbers]) -> Numbers:
 
 
 def _hashes(values: Iterable[bytes | msgspec.Raw]) -> Numbers:
-    """Return a number for the JSON text of each value that is a text or a number, else 0.
+    """Return a number for each value that is a text or a number, else 0.
 
-    Only this process compares them, so they need no digest.
+    Values that are one key to the loader have one number, however they are spelled: another server
+    may escape a letter, or write 1.0 for 1. Only this process compares the numbers, so they need no
+    digest.
     """
     texts = list(map(bytes, values))
-    numbers = np.array(list(map(hash, texts)), np.int64).view(np.uint64)
+    begins = list(map(FIRST_BYTE, texts))
+    keys = list(map(bytes.strip, texts, repeat(b'"')))
+    if b"\\" in b"".join(texts) or {*begins} != {b'"'}:
+        keys = list(map(_plain, keys, texts))
+    numbers = np.array(list(map(hash, keys)), np.int64).view(np.uint64)
     numbers[numbers == 0] = 1
-    if not BEGINS_OF_OTHERS.isdisjoint(map(FIRST_BYTE, texts)):
-        numbers[[FIRST_BYTE(text) in BEGINS_OF_OTHERS for text in texts]] = 0
+    if not BEGINS_OF_OTHERS.isdisjoint(begins):
+        numbers[[begin in BEGINS_OF_OTHERS for begin in begins]] = 0
     return numbers
+
+
+def _plain(key: bytes, text: bytes) -> bytes:
+    """Return a key as the loader has it: a text without escapes, a number as short as it can be."""
+    if text.startswith(b'"'):
+        if b"\\" in text:
+            with suppress(msgspec.DecodeError):  # half of a surrogate pair
+                return msgspec.json.decode(text, type=str).encode()
+        return key
+    if key.isdigit():
+        return key
+    number = parse_number(key.decode("ascii", "replace"))
+    return key if number is None else plain_text(number).encode()
 
 
 @dataclass

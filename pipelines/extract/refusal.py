@@ -69,9 +69,12 @@ async def find_cap(known: KnownOffsets, offset: int, probe: Probe) -> int | None
     # An offset that was answered before is still answered: the service is up.
     if await probe(known.answered) is not None:
         return None
-    # One further on is refused, and so is this one, again: it was no failure by chance.
-    if await probe(offset + known.page_rows) is None:
-        return None
+    # Those further on are refused, also where a page would begin if pages did not overlap: some
+    # services take no other offsets. So is this one, again: it was no failure by chance.
+    further = offset + known.page_rows
+    for place in {further, further - further % known.page_rows}:
+        if await probe(place) is None:
+            return None
     if await probe(offset) is None:
         return None
     answered = known.answered

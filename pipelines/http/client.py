@@ -18,7 +18,7 @@ from pipelines.archive.envelope import empty_page
 from pipelines.archive.lines import cached_seconds
 from pipelines.archive.records import parse_page
 from pipelines.core import errors
-from pipelines.core.text import printable
+from pipelines.core.text import REDACTED, printable
 from pipelines.http import retry
 from pipelines.http.credentials import SigningTransport, Token
 from pipelines.http.page_size import refuses_page_size, size_refused, stream_at
@@ -48,6 +48,7 @@ class ServiceClient(SigningTransport):
     _halved: dict[str, int] = field(default_factory=dict)  # page sizes, by path
     _has_warned: bool = False
     _cached: set[str] = field(default_factory=set)  # paths for which a cache answered
+    _echoing: set[str] = field(default_factory=set)  # whose answers hold a credential
 
     async def page(
         self, path: str, offset: int, limit: int, on_attempt: OnAttempt, *, once: bool = False
@@ -144,7 +145,10 @@ class ServiceClient(SigningTransport):
         attempt, token = await self._send_signed(path, params)
         while isinstance(attempt.failure, MustWait):
             attempt, token = await self._send_signed(path, params)
-        attempt.body = self.redactor.clean_bytes(attempt.body)
+        clean = self.redactor.clean_bytes(attempt.body)
+        if clean is not attempt.body:
+            self._note_credential(path)
+        attempt.body = clean
         self._request_seconds = attempt.trip or 0.0
         if token and attempt.status == HTTPStatus.UNAUTHORIZED:
             if self._token is token:
@@ -155,6 +159,19 @@ class ServiceClient(SigningTransport):
             else:  # it expired on its way
                 attempt.failure = errors.Unavailable(str(error), error.remedy)
         return attempt
+
+    def _note_credential(self, path: str) -> None:
+        """Warn once that what is stored of answers is not all that was sent."""
+        if path in self._echoing:
+            return
+        self._echoing.add(path)
+        logger.warning(
+            "Connection %s: an answer to %s holds a credential of the connection. It is stored as "
+            "%s, also where a record has this text by chance: then choose a longer secret.",
+            self.connection.name,
+            path,
+            REDACTED,
+        )
 
     async def _send_signed(
         self, path: str, params: Mapping[str, int]

@@ -19,6 +19,7 @@ PASSING = {
 }
 TIME = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:.*)?", re.DOTALL)
 DEEPEST = 8
+ACCOUNT = "account:"  # how a digest of an account begins
 
 
 class ServiceIdentity(dict[str, str | int]):
@@ -56,6 +57,11 @@ def actor_key(connection: Connection, pinned: Mapping[str, Any] | None) -> str:
     """
     if connection.rate_limit_key:
         return f"key:{connection.rate_limit_key}"
+    return account_key(connection, pinned)
+
+
+def account_key(connection: Connection, pinned: Mapping[str, Any] | None) -> str:
+    """Return a digest of the account of a connection; on the merchant surface, of its API key."""
     account: Mapping[str, Any] | str | None
     if connection.surface == "merchant":
         account = {"api_key": connection.read_secret()}
@@ -64,7 +70,7 @@ def actor_key(connection: Connection, pinned: Mapping[str, Any] | None) -> str:
     else:
         account = connection.client_id
     text = json.dumps([httpx.URL(connection.base_url).host, account], sort_keys=True)
-    return f"account:{hashlib.sha256(text.encode()).hexdigest()[:32]}"
+    return f"{ACCOUNT}{hashlib.sha256(text.encode()).hexdigest()[:32]}"
 
 
 def _lasting(answer: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, str | int]]:

@@ -105,15 +105,21 @@ class Attempt(Slot):
 
     Times are Unix seconds. `headers` are those of an allowlist. `failure` is why there is no usable
     answer, `content` what a usable one says. Once it has left the client, nothing in it holds a
-    credential.
+    credential. What is asked for may be `is_optional`: nothing waits because of it.
     """
 
     limit: int = 0  # records that a page was asked for
+    is_optional: bool = False
     received_at: float = 0.0
     request_id: str | None = None
     body: bytes = b""
     content: Any = None
     failure: BaseException | None = None
+
+    @property
+    def may_pause(self) -> bool:
+        """Whether the answer may ask all requests of the actor to wait."""
+        return self.status in MAY_PAUSE and not self.is_optional
 
     @property
     def error(self) -> str | None:

@@ -23,13 +23,14 @@ from pipelines.core.errors import ConfigurationError, PartnerSyncError, Unavaila
 from pipelines.core.text import Redactor, printable
 from pipelines.http.certificates import certificate_problem, trusted
 from pipelines.http.proxies import proxy_for
-from pipelines.http.retry import MAY_PAUSE, Attempt, wait_seconds
+from pipelines.http.retry import Attempt, wait_seconds
 from pipelines.rate_limit.known_pause import MustWait
 from pipelines.rate_limit.limiter import RateLimiter
 
 # Decompressed. A page of 500 records of 128 KiB is as large.
 MAX_BODY = 64 * 2**20
 LONGEST_NAME = 40  # characters of a header that are quoted
+DOCUMENTS = "/docs/"  # paths that no limit counts ("Limits" of the interface document)
 # For all else, the deadline of the whole request counts.
 CONNECT_SECONDS = 10.0
 # The proof by counting needs each page as it is now, so no cache may answer.
@@ -141,13 +142,13 @@ class Transport:
                 aclosing(await self.http.send(request, stream=True)) as response,
             ):
                 self._read_head(response, attempt)
-                if attempt.status not in MAY_PAUSE:
+                if not attempt.may_pause:
                     await slot.aclose()
                 attempt.body = await self._receive(response)
         except EXPECTED as error:
             attempt.failure = self._explained(error, request.url)
         attempt.received_at = self.clock.time()
-        if attempt.status in MAY_PAUSE:
+        if attempt.may_pause:
             pause = wait_seconds(attempt, self.clock.time())
             if pause:
                 self.limiter.share_pause(pause)
@@ -157,13 +158,14 @@ class Transport:
     ) -> Attempt:
         """Send what no limit counts, when no pause is on; return what came of it.
 
-        It has so many `seconds`, and no more than any request.
+        It has so many `seconds`, and no more than any request. What is below /docs/ is optional: a
+        pause that it asks for is about no other request.
         """
         while True:
             # Also a pause that a run before was asked for.
             await self.limiter.wait_for_pause()
             request = self.http.build_request(method, url, json=json)
-            attempt = Attempt()
+            attempt = Attempt(is_optional=DOCUMENTS in request.url.path)
             await self.send(request, attempt, AsyncExitStack(), seconds)
             if not isinstance(attempt.failure, MustWait):
                 return attempt
@@ -180,7 +182,7 @@ class Transport:
             attempt.headers["location"] = printable(PRIVATE.sub("", clean(location)))
         attempt.request_id = printable(clean(headers.get("x-request-id", ""))) or None
         # Now, because others must not send meanwhile. The body may ask for more.
-        if attempt.status in MAY_PAUSE:
+        if attempt.may_pause:
             pause = wait_seconds(attempt, attempt.answered_at)
             if attempt.status == HTTPStatus.TOO_MANY_REQUESTS:
                 self.limiter.note_refusal(pause)

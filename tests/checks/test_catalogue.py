@@ -241,6 +241,25 @@ def test_an_account_of_two_connections_is_found(published: Stores) -> None:
     assert "`acme` and `zen` are one account (account.id 7), so usage" in finding.message
 
 
+def test_an_api_key_of_two_connections_is_found(published: Stores) -> None:
+    """The merchant surface does not say whose a key is: the connection's name is pinned."""
+    for connection in ("acme", "other", "shop"):
+        identity = Identity(
+            connection=connection,
+            base_url="https://a",
+            identity={"connection": connection},
+            actor=f"account:{connection == 'other'}",
+            pinned_at=published.clock.now,
+        )
+        with published.metadata.transaction() as db:
+            db.merge(identity)
+        if connection != "acme":
+            read(published, Reading(ALL, connection=connection))
+    build_with_books(published)
+    (finding,) = found_by("account_loaded_twice", published)
+    assert "`acme` and `shop` are one account (the same API key), so usage" in finding.message
+
+
 def test_a_list_that_failed_is_found_until_it_is_read_again(published: Stores) -> None:
     def found(**lists: Outcome) -> list[tuple[str, str]]:
         states = {name: list_state(each, DOWN, f"Mend {name}.") for name, each in lists.items()}

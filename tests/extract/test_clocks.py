@@ -25,3 +25,9 @@ def test_clocks_differ_by_more_than_five_seconds_and_the_time_of_an_answer(
     clock.note(replace(exchange(None), headers={"date": date, "age": str(age)}, **took))
     clock.note(replace(exchange(None), headers={}))
     assert clock.span() == ((theirs, theirs) if DIFFERS[seconds] else (None, None))
+
+
+def test_a_time_that_no_clock_has_says_nothing() -> None:
+    clock = ServiceClock()
+    clock.note(replace(exchange(None), headers={"date": "Fri, 31 Dec 9999 23:59:59 -1200"}))
+    assert clock.span() == (None, None)

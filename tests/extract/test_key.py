@@ -10,6 +10,7 @@ from pipelines.archive.records import parse_page
 from pipelines.core.proof import ListTraits, Method, Proof
 from pipelines.extract.key import PageReader
 from pipelines.extract.pages import NextRequests, Page
+from pipelines.load.records import read_key
 from tests.archive.scans import HEADER, exchange, page
 from tests.extract.lists import drive
 
@@ -172,3 +173,25 @@ def test_a_record_is_identified_by_a_text_or_a_number_on_every_page() -> None:
     later = read_records(*same, *odd)
     assert later.values[:, 1].tolist() == [*first.values[:, 1].tolist(), *[0] * len(odd)]
     assert first.values.all()
+
+
+def test_a_key_is_the_same_however_a_server_spells_it() -> None:
+    """Of 250 rows, 200 were loaded under COMPLETE: three servers spelled the keys in three ways."""
+    reader = PageReader(replace(HEADER, traits=ListTraits("id", key_decided=True)))
+    spellings = [
+        ['"a/é"', r'"a\/é"', r'"a/\u00e9"'],
+        ["12", "12.0", "120e-1", '"12"', r'"\u00312"'],
+        ["0", "-0", "-0.0", '"0"'],
+        ['""', '""'],
+        [r'"\""', r'"\u0022"'],
+        ["1e400"],
+        [r'"\ud800"'],
+    ]
+    raws = [f'{{"id":{text}}}'.encode() for texts in spellings for text in texts]
+    sent = page(*raws)
+    numbers = iter(reader.read(1, exchange(sent), parse_page(sent)).values[:, 1].tolist())
+    found = [{next(numbers) for _ in texts} for texts in spellings]
+    assert [len(each) for each in found] == [1] * len(spellings)
+    assert len(set[int]().union(*found)) == len(spellings)
+    loaded = [{read_key(raw, "id") for raw in raws[:3]}, {read_key(raw, "id") for raw in raws[3:8]}]
+    assert loaded == [{"a/é"}, {"12"}]

@@ -1,7 +1,7 @@
 """Lists whose envelope is odd, whose deep offsets are refused, or that a cache answers."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ class Odd:
     def __init__(self, rows: int, change: Change = lambda _page: None, age: int = 0) -> None:
         self.rows, self.change, self.age = rows, change, age
         self.aged = range(999)  # offsets that a cache answers
-        self.refused: range = range(0)
+        self.refused: Collection[int] = range(0)
         self.status = 400
         self.broken = False  # only the page at the first refused offset
         self.moving = False
@@ -36,7 +36,7 @@ class Odd:
         offset = int(request.url.params["offset"])
         if offset in self.refused:
             return httpx.Response(
-                self.status, json={"detail": f"offset must be < {self.refused[0]}"}
+                self.status, json={"detail": f"offset must be < {min(self.refused)}"}
             )
         order = list(range(self.rows))
         if self.moving:
@@ -51,13 +51,13 @@ class Odd:
         return httpx.Response(200, json=page, headers=headers)
 
 
-def read(service: Odd, file: Path, stream: str = "usage") -> SealedScan:
+def read(service: Odd, file: Path, path: str = "/v2/usage") -> SealedScan:
     harness = Harness(merchant(), httpx.MockTransport(service))
     harness.limiter = Spare(harness.clock)
     scan = (
         OpenScan.resume(file)
         if file.exists()
-        else OpenScan.create(file, structs.replace(header(), stream=stream))
+        else OpenScan.create(file, structs.replace(header(), path=path))
     )
     return harness.run(lambda client: read_scan(client, scan, 600, lambda *_seen: None))
 
@@ -104,20 +104,22 @@ def test_an_odd_envelope_is_read_to_the_end(change: Change, rows: int, tmp_path:
 def test_a_count_of_the_service_that_is_higher_denies_the_proof(rows: int, tmp_path: Path) -> None:
     """Only invoices say it; beside `data`, or in `pagination`. A wrong count once is nothing."""
 
-    def said(total: int, *places: str, stream: str = "invoices", requests: int = 999) -> SealedScan:
+    def said(
+        total: int, *places: str, path: str = "/v2/invoices", requests: int = 999
+    ) -> SealedScan:
         def change(page: dict[str, Any]) -> None:
             about = page["pagination"] if places else page
             about["total"] = total if service.requests <= requests else rows
 
         service = Odd(rows, change)
-        return read(service, tmp_path / f"{next(names)}.jsonl.zst.open", stream)
+        return read(service, tmp_path / f"{next(names)}.jsonl.zst.open", path)
 
     names = count()
     missing = said(rows + 10)
     assert not missing.completeness.complete
     assert f"the service counts {rows + 10} rows, and shows {rows}" in missing.completeness.reason
     assert not said(rows + 1, "pagination").completeness.complete
-    for scan in (said(rows), said(0), said(rows + 10, stream="usage"), said(99, requests=1)):
+    for scan in (said(rows), said(0), said(rows + 10, path="/v2/usage"), said(99, requests=1)):
         assert (scan.completeness.complete, scan.completeness.rows) == (True, rows)
 
 
@@ -141,6 +143,14 @@ def test_an_answer_that_says_that_it_lacks_rows_denies_the_proof(rows: int, tmp_
         assert f"the service says `{member}` of its own answer at offset" in proof.reason
         assert proof.rows == rows
     assert not said("truncated", True, at=max(0, rows - LIMIT)).completeness.complete
+    names = count(1000, 2)  # beside `data` only
+    failures = {"error": "Timeout", "errors": [{"code": 7}], "success": False, "status": "Error"}
+    for member, value in failures.items():
+        proof = said(member, value).completeness
+        assert not proof.complete
+        assert f"the service says `{member}` of its own answer at offset" in proof.reason
+    for member, value in {"error": None, "errors": [], "success": True, "status": "ok"}.items():
+        assert said(member, value).completeness.complete
     others = [said("partial", value) for value in (False, None, "true", 1, {"partial": True})]
     for scan in (*others, said("complete", True), said("partial", True, requests=1)):
         assert (scan.completeness.complete, scan.completeness.rows) == (True, rows)
@@ -212,6 +222,16 @@ def test_other_pages_that_fail_end_the_scan_as_before(
     scan = read(service, tmp_path / "scan")  # resumes
     assert scan.completeness.complete
     assert len(keys(scan)) == 65
+
+
+@pytest.mark.parametrize("status", [400, 422])
+def test_offsets_that_must_be_multiples_of_a_page_are_no_cap(status: int, tmp_path: Path) -> None:
+    """It was said that the service refuses every offset from 1 on, though it answers 10."""
+    service = Odd(65)
+    service.refused, service.status = set(range(99)) - set(range(0, 99, LIMIT)), status
+    with pytest.raises(ServiceError, match="at offset 7 failed") as raised:
+        read(service, tmp_path / "scan")
+    assert "offset must be" in str(raised.value)
 
 
 def test_pages_of_a_cache_count_from_when_they_were_made(tmp_path: Path) -> None:

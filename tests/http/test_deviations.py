@@ -107,7 +107,17 @@ def test_text_that_is_not_what_is_declared_stays_as_it_came() -> None:
         assert [bytes(each) for each in content.data] == [b"1", b'"\x81"']
 
 
-@pytest.mark.parametrize("body", [b'{"data": {}}', b'{"data": "x", "pagination": {}}', b"", BOM])
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"data": {}}',
+        b'{"data": "x", "pagination": {}}',
+        b"",
+        BOM,
+        b'{"status": "error", "message": "Try again later.", "data": null}',
+        b'{"data": null, "pagination": null}',
+    ],
+)
 def test_what_is_no_page_is_refused(body: bytes) -> None:
     with pytest.raises(ServiceError, match="not a page of a list"):
         Script(Reply(200, body), connection=merchant()).page()

@@ -4,6 +4,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Awaitable
+from contextlib import closing
 from datetime import datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.core.errors import Postponed
+from pipelines.core.errors import Postponed, ServiceError
 from pipelines.http.client import Attempt, ServiceClient
 from pipelines.http.retry import wait_seconds
 from pipelines.metadata.engine import Metadata
@@ -105,6 +106,22 @@ def test_a_body_that_breaks_does_not_hide_the_pause() -> None:
     assert script.page().status == 200
     assert "decompressed" in str(script.attempts[0].error)
     assert script.requests[1][0] >= 60
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_pause_of_the_description_is_about_nothing_else(status: int, tmp_path: Path) -> None:
+    """No limit counts it, and lists can be read without it: each sync ended for an hour."""
+    script = Script(Reply(status, headers={"Retry-After": "3600"}), page_reply())
+
+    async def ask(client: ServiceClient) -> list[int | None]:
+        with pytest.raises(ServiceError):
+            await client.read_document("/docs/openapi.json")
+        return await script.pages(client, 3)
+
+    with closing(Metadata.open(tmp_path / "metadata.db")) as metadata:
+        script.limiter = RateLimiter(metadata, "acme's actor", script.clock)
+        assert script.run(ask) == [200] * 3
+    assert script.clock.passed < 3
 
 
 @pytest.mark.parametrize("header", ["Fri, 31 Dec 9999 23:59:59 GMT", "1000000000", "330"])
