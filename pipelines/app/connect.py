@@ -129,9 +129,9 @@ async def _confirm_account(session: AppSession, client: ServiceClient, accept_re
             return
         if pinned and not accept_reason:
             raise PartnerSyncError(
-                f"The credentials of connection `{connection.name}` now belong to a different "
-                f"account ({account}) than the data loaded before. Nothing was read. Analysts "
-                "still see the published version.",
+                f"The credentials of connection `{connection.name}` may belong to a different "
+                f"account than the data loaded before: {account.change_since(pinned.identity)}. "
+                "Nothing was read. Analysts still see the published version.",
                 "Correct the credentials, or add a connection with another name. If it is the same "
                 "account under a new identity, run "
                 f'`partner-sync connections accept {connection.name} --reason "..."`.',

@@ -33,6 +33,16 @@ class ServiceIdentity(dict[str, str | int]):
         shown = (f"{name} {value}" for name, value in sorted(self.items()))
         return printable(", ".join(shown)) or "unnamed"
 
+    def change_since(self, before: Mapping[str, Any]) -> str:
+        """Return how it differs from what was stated before, in words: perhaps by a name only."""
+        changes = []
+        for name in sorted(self.keys() | before.keys()):
+            was = before.get(name, "not stated")
+            now = self.get(name, "not stated")
+            if was != now:
+                changes.append(f"{name} was {was} and is {now}")
+        return printable(", ".join(changes))
+
 
 def service_identity(
     connection: Connection, whoami: Mapping[str, Any], claims: Mapping[str, Any]

@@ -150,7 +150,9 @@ def test_another_account_is_refused_until_it_is_accepted(sandbox: Running, synce
         db.get_one(Identity, "acme").identity = {"id": "somebody else"}
     result = synced.json("sync", code=1)
     assert {row["result"] for row in result["lists"]} == {"failed"}
-    assert "belong to a different account" in result["lists"][0]["message"]
+    message = result["lists"][0]["message"]
+    assert "may belong to a different account than the data loaded before: " in message
+    assert "id was somebody else and is " in message
     assert '`partner-sync connections accept acme --reason "..."`' in result["lists"][0]["remedy"]
     assert result["build"]["version"] == 1
     assert '`partner-sync connections accept acme --reason "..."`' in synced("check", code=2).stdout

@@ -38,6 +38,14 @@ def test_what_stands_in_for_an_answer_that_says_nothing() -> None:
     assert str(service_identity(partner(), {"name": "\x1b[2J" * 500}, {})).isprintable()
 
 
+def test_a_message_says_what_changed_as_it_may_be_a_new_name_only() -> None:
+    account = service_identity(partner(), {"partnerId": "p1", "name": "New", "rank": "b"}, {})
+    before = {"partnerId": "p1", "name": "Old", "region": "eu"}
+    assert account.change_since(before) == (
+        "name was Old and is New, rank was not stated and is b, region was eu and is not stated"
+    )
+
+
 CLIENTS = (
     Client("demo", SECRET, "distributor"),
     Client("reseller", SECRET, "partner"),
