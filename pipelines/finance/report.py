@@ -13,7 +13,12 @@ import duckdb
 from pipelines.core.errors import PartnerSyncError, StorageFailed
 from pipelines.core.files import private_folder, share, storing
 from pipelines.core.text import printable
-from pipelines.finance.closing.accrual import read_accrual, read_written_accrual
+from pipelines.finance.closing.accrual import (
+    read_accrual,
+    read_accrued_months,
+    read_written_accrual,
+    read_written_months,
+)
 from pipelines.finance.inputs import copy_folder
 from pipelines.finance.mapping import parse_mapping
 from pipelines.finance.reconcile.close_copy import MANIFEST
@@ -103,8 +108,10 @@ def _read_accrual(
         written = _read_written(stores, month, copy) if copy else None
         side = accounts.side if accounts else None
         if written is not None:
-            return Accrual(side, month, written, copy, is_written=True)
+            months = _read_months(stores, month, copies[0][0])
+            return Accrual(side, month, written, copy, is_written=True, months=months)
         today = Accrual(side, month, read_accrual(db, month), copy, is_written=False)
+        today = replace(today, months=read_accrued_months(db))
         return _with_reversed(stores, db, today)
     return None
 
@@ -123,6 +130,13 @@ def _read_written(stores: Stores, month: date, copy: int) -> list[Row] | None:
     with suppress(PartnerSyncError, OSError, duckdb.Error):
         return read_written_accrual(copy_folder(stores, month, copy))
     return None
+
+
+def _read_months(stores: Stores, month: date, copy: int) -> list[Row]:
+    """Return from which months that is what the journal of a copy accrues; none if unknown."""
+    with suppress(PartnerSyncError, OSError, duckdb.Error):
+        return read_written_months(copy_folder(stores, month, copy))
+    return []
 
 
 def current_page(stores: Stores) -> Path | None:

@@ -212,6 +212,19 @@ def test_a_break_leads_to_its_bill(page: Page) -> None:
     expect(page.locator("tr.opened")).to_contain_text("12,650.00")
 
 
+def test_a_bill_names_its_open_breaks_and_the_lines_in_them(page: Page) -> None:
+    view(page, "Bills")
+    bills = table(page, "Bills, EUR")
+    bills.get_by_role("button", name="twice").click()
+    opened = bills.locator("tr.opened")
+    expect(opened.get_by_text("Open breaks: ")).to_be_visible()
+    number = opened.locator("tbody a").first
+    name = number.inner_text()
+    assert re.fullmatch("B[0-9a-f]{12}", name)
+    number.click()
+    expect(page.get_by_role("button", name=name)).to_have_attribute("aria-expanded", "true")
+
+
 def test_the_page_works_without_a_mouse(page: Page) -> None:
     for _each in range(3):  # summary, months, partners
         page.keyboard.press("Tab")

@@ -113,9 +113,10 @@ def ledger_of(stores: Stores) -> dict[str, Any]:
     ledger = judge(read_figures_of_books(stores)).ledger
     assert ledger
     said = ledger.as_json()
-    for sums in (said, said["accrual"], *said["accrual"]["left_out"]):
+    parts = (*said["accrual"]["left_out"], *said["accrual"]["months"])
+    for sums in (said, said["accrual"], *parts):
         for name, rows in sums.items():
-            if isinstance(rows, list) and name != "left_out":
+            if isinstance(rows, list) and name not in ("left_out", "months"):
                 sums[name] = {row["currency"]: f"{row['amount']:.2f}" for row in rows}
     return said
 
@@ -131,6 +132,7 @@ def test_the_report_says_who_pays_and_what_the_journal_would_accrue(books: Store
         "side": "payable",
         "claim": {"EUR": "0.01", "USD": "2.00"},
         "to_pay": {"EUR": "10.50", "JPY": "12.00"},
+        "withheld": None,
         "unclear_overbilled": {},
         "unclear_unbilled": {"EUR": "1.00"},
         "accrual": {
@@ -138,6 +140,10 @@ def test_the_report_says_who_pays_and_what_the_journal_would_accrue(books: Store
             "copy": None,
             "is_written": False,
             "accrued": accrued,
+            "months": [
+                {"month": "2026-09", "amounts": {**accrued, "EUR": "7.50"}},
+                {"month": "2026-08", "amounts": {"EUR": "3.00"}},
+            ],
             "left_out": [
                 {"reason": "overbilled", "amounts": {"EUR": "-0.01"}},
                 {"reason": "unknown partner", "amounts": {"EUR": "1.00"}},
@@ -177,6 +183,7 @@ def test_the_report_has_the_accrual_of_a_closed_month_as_its_journal(books: Stor
     assert (closed.copy, closed.is_written, closed.month) == (1, True, open_.month)
     assert closed.accrued == open_.accrued
     assert closed.left_out == open_.left_out
+    assert closed.months == open_.months
     page = text_of(render_page(read_figures_of_books(books)))
     assert "Oct 2026 is closed. Its journal, in copy 001, accrues EUR" in page
 

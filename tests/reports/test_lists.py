@@ -303,6 +303,9 @@ def test_why_amounts_changed_adds_up(detailed: Figures) -> None:
     changes = lists_of(render_page(detailed))["changes"]
     assert not changes["has_sums"]  # used and billed are not added
     assert {row["side"] for row in changes["rows"]} == {"used", "billed"}
+    months = [row["month"] for row in changes["rows"]]
+    assert months == sorted(months, reverse=True)
+    assert len({*months}) > 1  # the newest and others: a filter chooses one
     for row in changes["rows"]:
         rest = EXACT.subtract(Decimal(row["now"]), Decimal(row["before"]))
         assert rest == Decimal(row["difference"])

@@ -43,6 +43,42 @@ def read_accrual(db: duckdb.DuckDBPyConnection, month: date) -> list[Row]:
     return fetch_rows(db, TO_ACCRUE)
 
 
+# Of the months of the usage, exact: an entry is rounded as a whole.
+MONTHS: Final = """
+SELECT found.month, found.currency, sum(found.amount) AS difference, count(*) AS number
+FROM {rows} AS found
+WHERE {is_accrued}
+GROUP BY found.month, found.currency
+HAVING sum(found.amount) <> 0
+ORDER BY found.month DESC, found.currency
+"""
+TODAY: Final = MONTHS.format(
+    rows="accruable",
+    is_accrued="found.kind = 'accrual' AND found.own_source IS NULL AND found.reason IS NULL",
+)
+AT_THE_CLOSE: Final = MONTHS.format(
+    rows="read_parquet($file)",
+    is_accrued="found.reason = 'accrued' AND found.kind <> 'rounding'",
+)
+
+
+def read_accrued_months(db: duckdb.DuckDBPyConnection) -> list[Row]:
+    """Return from which months that is what `read_accrual` has found. Raises duckdb.Error."""
+    return fetch_rows(db, TODAY)
+
+
+def read_written_months(folder: Path) -> list[Row]:
+    """Return from which months that is what the journal in a copy accrues; none if unknown.
+
+    Raises duckdb.Error.
+    """
+    file = folder / OPEN_ITEMS
+    if not file.exists():
+        return []
+    with duckdb.connect(config=SETTINGS) as db:
+        return fetch_rows(db, AT_THE_CLOSE, {"file": str(file)})
+
+
 # The line of the account has the sum of an entry, that of the rounding has no amount.
 WRITTEN: Final = """
 SELECT

@@ -110,7 +110,7 @@ TITLES: Final = {
     "corrections": "Corrections of closed months that are posted to this month",
     "opening": "Unbilled usage before this month",
     "journal": "Lines of journal.csv, for the ledger",
-    "open items": "Unbilled usage at the end of the month: accrued, or why not. Below 0: overbilled",
+    "open items": "Unbilled usage at the month end: accrued, or why not; below 0: overbilled",
 }
 AMOUNTS: Final = {
     "used": ("used",),

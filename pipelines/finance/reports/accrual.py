@@ -17,7 +17,8 @@ class Accrual:
     `side` is None where `mapping.toml` has no accounts. `copy` is the number of the copy of a
     month that is closed (None: it is not). `is_written`: the rows are those of its journal.
     Otherwise they are what a journal would have today, and `reversed_rows` are what the journal of
-    `reversed_month`, the last that was written, accrued: it reverses them a month later.
+    `reversed_month`, the last that was written, accrued: it reverses them a month later. `months`
+    has what is accrued by month of the usage, exact; none where that is not known.
     """
 
     side: Side | None
@@ -27,3 +28,4 @@ class Accrual:
     is_written: bool
     reversed_month: date | None = None
     reversed_rows: Sequence[Row] = ()
+    months: Sequence[Row] = ()

@@ -24,8 +24,8 @@ class Ledger:
     None where nobody knows what is paid. Neither follows of `unclear_overbilled` and
     `unclear_unbilled`. `accrued` is rounded as the journal rounds it, `left_out` has exact sums by
     reason. Both are of the journal in copy number `copy` if `is_written`, else of one that would be
-    written today. Then `reversed` is what the last journal accrued, of `reversed_month`, and
-    reverses after it.
+    written today. `months` has it by month of the usage, exact, the newest first. Then `reversed`
+    is what the last journal accrued, of `reversed_month`, and reverses after it.
     """
 
     side: Side | None
@@ -38,6 +38,7 @@ class Ledger:
     unclear_overbilled: Sums
     unclear_unbilled: Sums
     accrued: Sums
+    months: dict[date, Sums]
     left_out: dict[str, Sums]
     reversed_month: date | None
     reversed: Sums
@@ -72,6 +73,10 @@ class Ledger:
                 "copy": self.copy,
                 "is_written": self.is_written,
                 "accrued": _as_json(self.accrued),
+                "months": [
+                    {"month": f"{month:%Y-%m}", "amounts": _as_json(sums)}
+                    for month, sums in self.months.items()
+                ],
                 "left_out": left_out,
                 "reversed_month": self.reversed_month,
                 "reversed": _as_json(self.reversed),
@@ -117,10 +122,19 @@ def read_as_ledger(
         unclear_overbilled=kinds.get("unclear overbilled", {}),
         unclear_unbilled=_opposite(kinds.get("unclear unbilled", {})),
         accrued=_posted(accrual.rows, order),
+        months=_by_month(accrual.months, order),
         left_out=left_out,
         reversed_month=accrual.reversed_month,
         reversed=_posted(accrual.reversed_rows, order),
     )
+
+
+def _by_month(rows: Iterable[Row], order: Sequence[str | None]) -> dict[date, Sums]:
+    """Return the sums of each month, in the order of the rows."""
+    rows_of: dict[date, list[Row]] = {}
+    for row in rows:
+        rows_of.setdefault(row["month"], []).append(row)
+    return {month: add_up(of_month, order, "number") for month, of_month in rows_of.items()}
 
 
 def _posted(rows: Iterable[Row], order: Sequence[str | None]) -> Sums:

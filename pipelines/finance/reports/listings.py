@@ -263,6 +263,7 @@ LISTINGS: Final = (
             Column("quantity", "Quantity", "quantity"),
             Column("price", "Price", "quantity"),
             Column("amount", "Amount", "amount"),
+            Column("break_id", "Open break", link="breaks", by=("break_id",)),
         ),
         "partner-sync sql \"FROM billed_lines WHERE 'NUMBER' IN (number, bill)\"",
         parent="bills",
@@ -282,7 +283,9 @@ LISTINGS: Final = (
             *(Column(part, label.capitalize(), "change") for part, label in PARTS.items()),
         ),
         'partner-sync sql "FROM finance.flux"',
-        f"From the month before to the newest complete month. {ABOUT_PARTS}",
+        f"From the month before, of the twelve newest months whose bills are due. Choose a month "
+        "above. One that list Months has as not proven may change. "
+        f"{ABOUT_PARTS}",
         has_sums=False,
     ),
 )  # fmt: skip

@@ -10,6 +10,9 @@ WITH bills AS (
 SELECT
     rows.break_id, CASE WHEN rows.side = 'usage' THEN 'usage record' WHEN rows.side = 'own' THEN 'own books'
         WHEN breaks.own_source IS NULL THEN 'line of a bill' ELSE 'bill' END AS side, rows.id,
+    rows.connection, CASE WHEN rows.side <> 'billing' OR breaks.own_source IS NOT NULL THEN NULL
+        WHEN rows.id LIKE '%#rest' THEN 'total minus lines'
+        ELSE regexp_extract(rows.id, '#\d+$') END AS line,
     coalesce(bills.number, bills.bill) AS bill,
     strftime(bills.issued_at, '%Y-%m-%d') AS issued, exact(rows.quantity) AS quantity,
     exact(rows.amount) AS amount

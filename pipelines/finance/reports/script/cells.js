@@ -56,8 +56,8 @@ const Cells = (() => {
 
   function link(column, row, text) {
     const filters = new URLSearchParams();
-    // A bill is found as a partner is.
-    for (const name of column.by) filters.set(name === "bill" ? "partner" : name, Lists.text(row[name]));
+    // A bill or a break is found as a partner is.
+    for (const name of column.by) filters.set(["bill", "break_id"].includes(name) ? "partner" : name, Lists.text(row[name]));
     return element("a", { href: `#/${column.link}?${filters}` }, text);
   }
 

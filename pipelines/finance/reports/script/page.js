@@ -86,13 +86,36 @@
     return content;
   }
 
+  // Return the records of open breaks that are a bill or its lines, each with the list of its break.
+  async function breaksOf(bill) {
+    const records = (await rowsOf("records")).filter((each) =>
+      each.bill === bill.bill && each.connection === bill.connection);
+    const found = [];
+    for (const name of records.length ? ["breaks", "own-breaks"] : []) {
+      const open = new Set((await rowsOf(name)).map((each) => each.break_id));
+      found.push(...records.filter((each) => open.has(each.break_id)).map((each) => ({ ...each, list: name })));
+    }
+    return found;
+  }
+
+  // Return a sentence that links to breaks.
+  function named(records) {
+    const lists = new Map(records.map((each) => [each.break_id, each.list]));
+    const links = [...lists].map(([id, list]) => element("a", { href: `#/${list}?partner=${id}` }, id));
+    if (!links.length) return [];
+    return [element("p", {}, "Open breaks: ", ...links.flatMap((link, place) => place ? [", ", link] : [link]), ".")];
+  }
+
   // Return the lines of a bill, which name it by its place in the list of bills.
   async function openBill(row, digits) {
     if (!Lists.names().includes("lines")) return element("p", {}, "Lines of bills are not known.");
     const list = await Lists.load("lines");
     const place = (await Lists.load("bills")).rows.indexOf(row);
-    const lines = list.rows.filter((each) => each.bill === place);
-    const content = element("div", {});
+    const breaks = await breaksOf(row);
+    const breakOf = new Map(breaks.map((each) => [each.line, each.break_id]));
+    const lines = list.rows.filter((each) => each.bill === place)
+      .map((each) => ({ ...each, break_id: breakOf.get(each.line) ?? null }));
+    const content = element("div", {}, ...named(breaks));
     const isWhole = lines.length > 0 && lines.length === lines[0].lines;
     if (lines.length) {
       content.append(Tables.plain(withoutEmpty({ ...list, rows: lines, has_sums: isWhole }), digits));

@@ -39,6 +39,7 @@ const Tables = (() => {
       language: { paginate: { first: "First", previous: "Previous", next: "Next", last: "Last" } },
     });
     scrolls(box, `${list.title}, ${currency}`);
+    box.querySelector("nav")?.setAttribute("aria-label", `Pages of ${list.title}, ${currency}`);
     table.addEventListener("click", (event) => {
       const button = event.target.closest("button.more");
       if (button) toggle(made, button, (row) => open(row, digits));
