@@ -286,6 +286,9 @@ class _ProofSearch:
 
     def _not_seen(self, partial: Proof, lengths: list[int]) -> int | None:
         """Return how many rows of the list were not seen; None if that is not known."""
+        # The service itself says that rows are missing, beyond all that it shows.
+        if self.denied >= TRIES:
+            return None
         # Repeats, removals and conflicts may explain the difference too; without a key, equal rows.
         has_copies = self.copies or partial.repeated or partial.conflicting
         if has_copies or not self.pager.keyed:

@@ -118,6 +118,7 @@ def test_a_count_of_the_service_that_is_higher_denies_the_proof(rows: int, tmp_p
     missing = said(rows + 10)
     assert not missing.completeness.complete
     assert f"the service counts {rows + 10} rows, and shows {rows}" in missing.completeness.reason
+    assert missing.completeness.not_seen is None  # it said "0 rows were not seen"
     assert not said(rows + 1, "pagination").completeness.complete
     for scan in (said(rows), said(0), said(rows + 10, path="/v2/usage"), said(99, requests=1)):
         assert (scan.completeness.complete, scan.completeness.rows) == (True, rows)
