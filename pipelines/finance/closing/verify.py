@@ -15,55 +15,55 @@ from pathlib import Path
 import duckdb
 
 PREPARE = "CREATE SCHEMA copied; CREATE MACRO part(x, c) AS coalesce(sum(x) FILTER (c), 0)"
-# Unbilled usage of partners. `unposted`: changes of earlier months that are open, or closed again.
 KEY = "SELECT connection, partner, currency"
-UNION = f"UNION ALL BY NAME {KEY}"
-BALANCES = f"""{KEY}, part(o, true) AS opening, part(n, true) AS unposted, part(c, true) AS
-    corrections, part(u, true) AS used, part(b, apart IS NULL) AS billed, part(b, apart =
-    'credit note') AS credited, part(b, apart <> 'credit note') AS not_counted, count(k) AS
-    open_breaks, count(r) AS used_rows, opening + unposted + corrections + used - billed - credited
-    AS closing FROM ({KEY}, opening AS o, unposted AS n FROM copied.opening {UNION}, if(side =
-    'usage', difference, -difference) AS c FROM copied.corrections {UNION}, 1 AS r, amount AS u FROM
-    copied.used {UNION}, apart, amount AS b FROM copied.billed {UNION}, 1 AS k FROM copied.breaks
-    WHERE state <> 'resolved' AND uncertain IS NULL AND own_source IS NULL) GROUP BY ALL"""
+# Unbilled usage of partners. `unposted`: changes of earlier months that are open, or closed again.
+BALANCES = f"""{KEY}, part(before, true) AS opening, part(not_posted, true) AS unposted,
+    part(correction, true) AS corrections, part(usage, true) AS used, count(used_row) AS used_rows,
+    part(bill, apart IS NULL) AS billed, part(bill, apart = 'credit note') AS credited,
+    part(bill, apart <> 'credit note') AS not_counted, count(open_break) AS open_breaks,
+    opening + unposted + corrections + used - billed - credited AS closing
+    FROM ({KEY}, if(side = 'usage', difference, -difference) AS correction FROM copied.corrections
+        UNION ALL BY NAME {KEY}, opening AS before, unposted AS not_posted FROM copied.opening
+        UNION ALL BY NAME {KEY}, amount AS usage, 1 AS used_row FROM copied.used
+        UNION ALL BY NAME {KEY}, amount AS bill, apart FROM copied.billed
+        UNION ALL BY NAME {KEY}, break_id AS open_break FROM copied.breaks
+        WHERE state <> 'resolved' AND uncertain IS NULL AND own_source IS NULL) GROUP BY ALL"""
 ROLLFORWARD = f"SELECT * EXCLUDE (used_rows, not_counted, open_breaks) FROM ({BALANCES})"
 SUMS = {"summary": "used_amount, billed_amount, credited_amount, not_counted_amount, difference",
     "rollforward": "opening, unposted, corrections, used, billed, credited, closing",
     "matches": "used_amount, billed_amount, credited_amount, difference", "decisions": "difference",
     "opening": "opening, unposted", "breaks": "difference, open_difference", "corrections":
     "difference", "own_totals": "own_amount, service_amount, difference"}  # fmt: skip
-# Lines of entries: kind, what the line has, account, period, date, side of a positive amount.
-LINES = """FROM entries SELECT DISTINCT close, kind, if(amount IS NULL, 'rounding', if(source =
-    close, 'sum', 'source')), account, period, date, (sign(amount) * if(debit > '', 1, -1))::INT
-    WHERE kind <> 'cancellation' AND (debit > '' OR credit > '')"""
-# Figures as they are stored, and as they follow from rows: three names, then amounts and numbers.
-FIGURES = {
+LINES = """SELECT DISTINCT close, kind, if(amount IS NULL, 'rounding', if(source = close, 'sum',
+    'source')) AS is_of, account, period, date, (sign(amount) * if(debit > '', 1, -1))::INT AS side
+    FROM entries WHERE kind <> 'cancellation' AND (debit > '' OR credit > '')"""
+SOURCES = "SELECT kind, source, currency, amount FROM entries WHERE source <> close AND kind"
+FIGURES = {  # as they are stored, and follow from rows: three names, then amounts and numbers
     "roll-forward": ("FROM rollforward", ROLLFORWARD),
-    "summary": (f"""{KEY}, open_breaks, used_rows, ifnull(COLUMNS({SUMS["summary"].split(", ")}),
-        0) FROM summary""", f"""{KEY}, open_breaks, used_rows, used, billed, credited, not_counted,
+    "summary": (f"""{KEY}, open_breaks, used_rows, ifnull(COLUMNS({SUMS["summary"].split(", ")}), 0)
+        FROM summary""", f"""{KEY}, open_breaks, used_rows, used, billed, credited, not_counted,
         billed + credited - used FROM ({BALANCES})"""),
-    "open items": (f"{KEY}, closing FROM rollforward", f"""{KEY}, sum(amount) FROM open_items WHERE
-        reason <> 'no month' GROUP BY ALL"""),
-    "break": ("""SELECT break_id, rule, currency, rows, ifnull(COLUMNS('^(used|bil|diff)'), 0) FROM
-        breaks WHERE gone_at IS NULL""", """SELECT break_id, rule, currency, count(*), part(amount,
-        side = 'usage') AS u, part(amount, side = 'billing') AS b, if(rule = 'disappeared', 0, b +
-        if(min(own_source) > '', u - part(amount, side = 'own'), -u)) FROM break_rows
-        GROUP BY 1, 2, 3"""),
-    "own sum": ("FROM own_totals SELECT source, month, currency, own_rows, own_amount", """FROM own
+    "open items": (f"{KEY}, closing FROM rollforward",
+        f"{KEY}, sum(amount) FROM open_items WHERE reason <> 'no month' GROUP BY ALL"),
+    "break": ("""SELECT break_id, rule, currency, rows, ifnull(COLUMNS('^(used|bil|diff)'), 0)
+        FROM breaks WHERE gone_at IS NULL""", """SELECT break_id, rule, currency, count(*),
+        part(amount, side = 'usage') AS usage, part(amount, side = 'billing') AS bill,
+        if(rule = 'disappeared', 0, bill + if(min(own_source) > '', usage
+        - part(amount, side = 'own'), -usage)) FROM break_rows GROUP BY 1, 2, 3"""),
+    "own sum": ("SELECT source, month, currency, own_rows, own_amount FROM own_totals", """FROM own
         SELECT source, month, currency, count(*), sum(amount) WHERE unread IS NULL GROUP BY ALL"""),
-    "journal line": ("FROM journal", """FROM entries SELECT * EXCLUDE (month, minor_unit, amount,
-        left_out) WHERE left_out IS NULL AND (debit > '' OR credit > '')"""),
-    "journal source": ("""FROM entries SELECT kind, source, currency, amount WHERE source <> close
-        AND kind <> 'cancellation'""", """FROM breaks SELECT 'accrual', break_id, currency,
-        -difference WHERE state <> 'resolved' UNION ALL FROM entries SELECT kind, source, currency,
-        amount WHERE kind = 'accrual' AND source <> close AND ifnull(month, '') <> period UNION ALL
-        FROM entries SELECT 'reversal', source, currency, -amount WHERE kind = 'accrual' AND
-        left_out IS NULL AND source <> close UNION ALL FROM corrections SELECT 'correction',
-        concat(side, ' ', id, ' of ', strftime(month, '%Y-%m')), currency, difference"""),
-    "journal entry": ("SELECT 1 LIMIT 0", """FROM entries SELECT entry, kind, currency,
-        sum(amount), sum(ifnull(debit, '-' || credit)::DECIMAL(38,4)), count(*) FILTER (2 *
-        abs(abs(amount) - coalesce(debit, credit, '0')::DECIMAL(38,4)) > minor_unit) WHERE left_out
-        IS NULL GROUP BY ALL""")}  # fmt: skip
+    "journal line": ("FROM journal", """SELECT * EXCLUDE (month, minor_unit, amount, left_out)
+        FROM entries WHERE left_out IS NULL AND (debit > '' OR credit > '')"""),
+    "journal source": (f"{SOURCES} <> 'cancellation'", f"""{SOURCES} = 'accrual'
+        AND ifnull(month, '') <> period UNION ALL SELECT 'accrual', break_id, currency, -difference
+        FROM breaks WHERE state <> 'resolved' UNION ALL SELECT 'reversal', source, currency, -amount
+        FROM entries WHERE source <> close AND kind = 'accrual' AND left_out IS NULL
+        UNION ALL SELECT 'correction', concat(side, ' ', id, ' of ', strftime(month, '%Y-%m')),
+        currency, difference FROM corrections"""),
+    "journal entry": ("SELECT 1 LIMIT 0", """SELECT entry, kind, currency, sum(amount),
+        sum(ifnull(debit, '-' || credit)::DECIMAL(38, 4)), count(*) FILTER (
+            2 * abs(abs(amount) - coalesce(debit, credit, '0')::DECIMAL(38, 4)) > minor_unit)
+        FROM entries WHERE left_out IS NULL GROUP BY ALL""")}  # fmt: skip
 
 
 def read_sums(db: duckdb.DuckDBPyConnection, folder: Path) -> dict[str, list[dict[str, object]]]:
