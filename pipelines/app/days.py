@@ -36,7 +36,8 @@ def lists_of_day(
         for request in known:
             results += _archived(session, request, day)
         return results
-    return results + read(session, known, on_progress, early=[])
+    streams, _early = read(session, known, on_progress, publish_early=True)
+    return results + streams
 
 
 def _none_read(request: ReadRequest, error: PartnerSyncError) -> Iterator[StreamResult]:

@@ -82,11 +82,9 @@ def sync(
     A list that fails holds back no other, and one that takes long not for long: see
     `publish_minutes`. Raises PartnerSyncError where no version can be built.
     """
+    streams, early = read(session, requests, on_progress, publish_early=not no_build)
     if no_build:
-        streams = read(session, requests, on_progress)
         return replace(_check_and_tell(session, None), streams=streams)
-    early = list[BuildResult]()
-    streams = read(session, requests, on_progress, early)
     result = after_reading(session)
     return replace(result, streams=streams, build=_together(early, result.build))
 
@@ -95,30 +93,33 @@ def read(
     session: AppSession,
     requests: Collection[ReadRequest],
     on_progress: OnProgress,
-    early: list[BuildResult] | None = None,
-) -> list[StreamResult]:
-    """Read lists of connections as `read_all` does, all at once.
+    *,
+    publish_early: bool,
+) -> tuple[list[StreamResult], list[BuildResult]]:
+    """Read lists of connections as `read_all` does, all at once; return their results.
 
-    With `early`, what is read so far is published every `publish_minutes`; these builds are added
-    to it. Raises KeyboardInterrupt after the runs have recorded it.
+    With `publish_early`, what is read so far is published every `publish_minutes`; these builds are
+    returned, too. Raises KeyboardInterrupt after the runs have recorded it.
     """
     stop.raise_if_requested()
-    streams = loop.run(_read(session, requests, on_progress, early))
+    result = loop.run(_read(session, requests, on_progress, publish_early=publish_early))
     stop.raise_if_requested()
-    return streams
+    return result
 
 
 async def _read(
     session: AppSession,
     requests: Collection[ReadRequest],
     on_progress: OnProgress,
-    early: list[BuildResult] | None,
-) -> list[StreamResult]:
+    *,
+    publish_early: bool,
+) -> tuple[list[StreamResult], list[BuildResult]]:
     reading = asyncio.create_task(read_all(session, requests, on_progress))
+    early = list[BuildResult]()
     try:
-        if early is not None:
-            await _publish_meanwhile(session, reading, early)
-        return await reading
+        if publish_early:
+            early = await _publish_meanwhile(session, reading)
+        return await reading, early
     finally:
         # It does nothing where the reading has ended.
         reading.cancel()
@@ -127,18 +128,19 @@ async def _read(
 
 
 async def _publish_meanwhile(
-    session: AppSession, reading: asyncio.Task[list[StreamResult]], early: list[BuildResult]
-) -> None:
-    """Publish what is read every `publish_minutes`, until the reading has ended.
+    session: AppSession, reading: asyncio.Task[list[StreamResult]]
+) -> list[BuildResult]:
+    """Publish what is read every `publish_minutes`, until the reading has ended; return the builds.
 
     Building takes a tenth of the time at most. What fails is tried again by the last build of the
     night, which says so.
     """
+    early = list[BuildResult]()
     pause = session.settings.publish_minutes * 60
     while True:
         done, _pending = await asyncio.wait([reading], timeout=pause)
         if done:
-            return
+            return early
         began = session.clock.monotonic()
         problems = list[PartnerSyncError]()
         with _noted(problems, "What is read so far cannot be published"):

@@ -75,7 +75,7 @@ class Site:
         """Read lists (none named: all) now and record their scans under an earlier day."""
         with open_session(self.home) as session:
             request = ReadRequest(connection, streams)
-            results = read(session, [request], LoggedProgress())
+            results, _early = read(session, [request], LoggedProgress(), publish_early=False)
         with self.database() as db:
             for result in results:
                 assert result.scan

@@ -160,7 +160,9 @@ def read(
     home: Home, request: ReadRequest, on_progress: OnProgress | None = None
 ) -> Sequence[StreamResult]:
     with opened(home) as session:
-        return nightly.read(session, [request], on_progress or LoggedProgress())
+        progress = on_progress or LoggedProgress()
+        streams, _early = nightly.read(session, [request], progress, publish_early=False)
+        return streams
 
 
 def fail_billing(sandbox: Running, home: Home) -> StreamResult:
