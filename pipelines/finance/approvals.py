@@ -162,23 +162,23 @@ def _close(stores: Stores, note: Note) -> str:
 def _require_approver(stores: Stores, note: Note, folder: Path) -> None:
     """Raise Refused if the owner of a note must not approve the copy in a folder."""
     manifest = json.loads((folder / MANIFEST).read_bytes())
+    preparer_role = manifest.get("preparer_role")
+    if bool(note.role) != bool(preparer_role):
+        raise Refused(f"{folder}: it was prepared while the metadata database was another one")
+    if note.role and note.role == preparer_role:
+        raise Refused(f"{folder}: {note.role} prepared it")
     approvers = stores.settings.approvers
-    refusal = note.refusal
+    # Of a server, nobody can see which users are one person: so they are named.
+    if (approvers or note.role) and note.approver not in approvers:
+        raise Refused(f"{folder}: {note.approver} is not in setting approvers")
+    if note.refusal:
+        raise Refused(f"{folder}: {note.refusal}")
     if note.owner is not None:
         owner_of_home = stores.settings.home.root.stat().st_uid
         others = [*preparers_of(manifest), owner_of_home, os.getuid()]
         refusal = why_not_by(note.owner, others)
-    # Of a server, nobody can see which users are one person: so they are named.
-    is_named = note.approver in approvers
-    if not is_named and (approvers or note.role):
-        refusal = f"{note.approver} is not in setting approvers"
-    preparer_role = manifest.get("preparer_role")
-    if note.role and note.role == preparer_role:
-        refusal = f"{note.role} prepared it"
-    if bool(note.role) != bool(preparer_role):
-        refusal = "it was prepared while the metadata database was another one"
-    if refusal:
-        raise Refused(f"{folder}: {refusal}")
+        if refusal:
+            raise Refused(f"{folder}: {refusal}")
 
 
 def _month_of(note: Note) -> date:

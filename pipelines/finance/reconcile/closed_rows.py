@@ -6,7 +6,7 @@ written and proven intact (close_copy).
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from datetime import date, timedelta
 from pathlib import Path
@@ -120,7 +120,11 @@ def create_month_rows(
     no_rows += [MEMORY_ROWS.format(table=f"temp.remembered_{name}") for name in REMEMBERED]
     taken = [quote_text(str(folder / "corrections.parquet")) for folder in standing]
     try:
-        rows = list(_month_rows(db, standing, connections))
+        for folder, close in standing.items():
+            require_intact(folder, close)
+            _insert_lists(db, folder, close)
+        rows = _rows_of_copies(standing, connections)
+        rows += _rows_of_today(db, standing, connections)
         rows += [MEMORY_ROWS.format(table=file) for file in taken]
         _create_view(db, [*no_rows, *rows])
         _create_signed_corrections(db, taken, connections)
@@ -212,29 +216,41 @@ def _scale(decimal: DuckDBPyType) -> int:
     return int(scale)
 
 
-def _month_rows(
+def _insert_lists(db: duckdb.DuckDBPyConnection, folder: Path, close: Close) -> None:
+    """Add to table `closed_lists` the scans that a copy rests on."""
+    manifest = json.loads((folder / MANIFEST).read_bytes())
+    for name, scan in manifest["scans"].items():
+        db.execute(INSERT_LIST, (close.month, name, scan))
+
+
+def _rows_of_copies(closes: dict[Path, Close], connections: Collection[str] | None) -> list[str]:
+    """Return a statement for the rows of each copy."""
+    statements = []
+    for folder, close in closes.items():
+        copy = {}
+        for view in VIEWS:
+            file = quote_text(str(folder / f"{view}.parquet"))
+            copy[view] = f"read_parquet({file})"
+        statements.append(_rows(-1, copy, [close.month], connections))
+    return statements
+
+
+def _rows_of_today(
     db: duckdb.DuckDBPyConnection,
     closes: dict[Path, Close],
     connections: Collection[str] | None,
-) -> Iterator[str]:
-    """Yield statements for the rows of copies, and for those of today by each one's mapping.
+) -> list[str]:
+    """Return statements for the rows of today in closed months, read by the mapping of each copy.
 
-    Raises ArchiveDamaged for a copy that is not what was signed off.
+    Creates what the mappings need, and notes their readings. Raises ArchiveDamaged for a mapping
+    that names a field which the version lacks.
     """
     # Months whose copies have the same mapping, and are of the same connections, are read together:
     # each mapping reads all rows.
     folders_of = defaultdict[tuple[bytes, str | None], list[Path]](list)
     for folder, close in closes.items():
-        require_intact(folder, close)
         folders_of[(folder / MAPPING).read_bytes(), close.chosen_connections].append(folder)
-        copy = {}
-        for view in VIEWS:
-            file = quote_text(str(folder / f"{view}.parquet"))
-            copy[view] = f"read_parquet({file})"
-        yield _rows(-1, copy, [close.month], connections)
-        manifest = json.loads((folder / MANIFEST).read_bytes())
-        for name, scan in manifest["scans"].items():
-            db.execute(INSERT_LIST, (close.month, name, scan))
+    statements = []
     for folders in folders_of.values():
         mapping_file = folders[0] / MAPPING
         months = sorted(closes[folder].month for folder in folders)
@@ -246,7 +262,8 @@ def _month_rows(
         if reason:
             raise ArchiveDamaged(f"{reason}, but {mapping_file} names it.")
         today = {view: f"({sides.query(view)})" for view in VIEWS}
-        yield _rows(1, today, months, chosen)
+        statements.append(_rows(1, today, months, chosen))
+    return statements
 
 
 def _both(first: Collection[str] | None, second: Collection[str] | None) -> Collection[str] | None:

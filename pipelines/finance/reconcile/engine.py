@@ -130,6 +130,7 @@ class _Engine:
 
     def run(self) -> None:
         """Evaluate the rules, then the tables that count and show their breaks."""
+        self._note_unmapped()
         basis.begin(self.db, self.inputs, self._terms())
         self.sides.note_readings()
         self._read_own_books()
@@ -140,22 +141,26 @@ class _Engine:
             self._evaluate(read_statement(name))
         create_finance_views(self.db, self.failed)
 
-    def _terms(self) -> dict[str, Any]:
-        """Return what the statements read besides rows."""
-        mapping = self.mapping
-        billing = mapping.billing
+    def _note_unmapped(self) -> None:
+        """Note in `failed` why nothing can be matched, or nobody can tell what is paid."""
         roles = self.sides.columns.keys()
-        by_usage = self.sides.by_usage
-        # A currency that one side has is not that of the other: whole months would differ.
         needed = list(BY_MONTH)
-        if by_usage:
+        if self.sides.by_usage:
+            # A currency that one side has is not that of the other: whole months would differ.
             needed = [] if roles.isdisjoint(CURRENCIES) else list(CURRENCIES)
         reason = self.sides.missing(needed)
         if reason:
             self.failed["match"] = reason
-        billed = "billing.line_amount" if by_usage else "billing.amount"
-        if roles.isdisjoint(PAYMENTS) and not ("billing.status" in roles and billing.paid_statuses):
+        says_paid = "billing.status" in roles and self.mapping.billing.paid_statuses
+        if roles.isdisjoint(PAYMENTS) and not says_paid:
             self.failed["payments"] = "; ".join(f"{role} is not mapped" for role in PAYMENTS)
+
+    def _terms(self) -> dict[str, Any]:
+        """Return what the statements read besides rows."""
+        mapping = self.mapping
+        roles = self.sides.columns.keys()
+        by_usage = self.sides.by_usage
+        billed = "billing.line_amount" if by_usage else "billing.amount"
         return {
             "match_by": "usage" if by_usage else "month",
             "key_roles": BY_KEY if by_usage else BY_TIME,
