@@ -35,7 +35,7 @@ from pipelines.http.client import ServiceClient
 from pipelines.metadata import scans
 from pipelines.metadata.engine import new_id
 from pipelines.metadata.locks import hold_lock_beside_others
-from pipelines.metadata.runs import Outcome, end_killed_runs, settle_runs, unread
+from pipelines.metadata.runs import Outcome, end_killed_runs, redate_runs, unread
 from pipelines.metadata.tables import Run
 
 # A run without a schedule resumes an open scan that is not older; a scheduled one, none of before
@@ -119,7 +119,7 @@ class _Run:
             row.started_at = self.session.clock.utc_now()
             row.lists = self._lists()
             end_killed_runs(db, row.started_at, row.connection)
-            self._settle(db, row.started_at)
+            self._redate(db, row.started_at)
             db.add(row)
         try:
             yield
@@ -140,10 +140,10 @@ class _Run:
                 row.requests = sum(result.requests for result in results)
                 row.rate_limited = sum(result.rate_limited for result in results)
 
-    def _settle(self, db: Session, now: datetime) -> None:
+    def _redate(self, db: Session, now: datetime) -> None:
         """Move what a clock that was ahead dated after this run before it."""
-        latest = settle_runs(db, now, self.row.connection)
-        scans.settle_scans(db, now, self.row.connection)
+        latest = redate_runs(db, now, self.row.connection)
+        scans.redate_scans(db, now, self.row.connection)
         if latest:
             logger.warning(
                 "The clock of this machine says %s UTC, but the last sync of `%s` began at %s UTC. "

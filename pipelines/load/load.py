@@ -111,7 +111,7 @@ def _load(target: Target, stream: Stream, *, approved: bool) -> LoadResult:
     # Not in /tmp: the folder of scan files has room for large ones.
     with TemporaryFile(dir=target.scan.path.parent) as file:
         stage = _stage(target, stream, current, file, has_new_key=has_new_key)
-        stage.schema.decide(partial(_forbids, target, stage))
+        stage.schema.decide(partial(_observe_all, target, stage))
         delta = compare(target, stage)
         held = next(reasons_to_hold(delta, last_key, stream), None)
         if held and not approved:
@@ -160,11 +160,12 @@ def _stage(
         kinds |= misread
 
 
-def _forbids(target: Target, stage: Stage, place: Place, kind: Kind) -> bool:
+def _observe_all(target: Target, stage: Stage, place: Place, kind: Kind) -> bool:
     """Return whether all values together forbid a kind of column that takes each of them.
 
-    Two texts that spell one number, such as 1.10 and 1.1, are no numbers. No column of times holds
-    a day such as 9999-12-31.
+    Of a place that may have numbers, what earlier scans stored is noted first. Two texts that spell
+    one number, such as 1.10 and 1.1, are no numbers. No column of times holds a day such as
+    9999-12-31.
     """
     if kind is Kind.TIME:
         return place.seen.has_extreme_day or has_extreme_day(target.db, place)
@@ -174,7 +175,6 @@ def _forbids(target: Target, stage: Stage, place: Place, kind: Kind) -> bool:
             yield from stored_texts(target.db, place)
         yield from stage.texts(place)
 
-    # What earlier scans stored counts, too.
     if not place.is_new:
         for stored in stored_texts(target.db, place):
             observe(place, stored)

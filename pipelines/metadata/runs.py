@@ -59,7 +59,7 @@ def end_killed_runs(session: Session, now: datetime, connection: str) -> None:
             run.message = KILLED
 
 
-def settle_runs(session: Session, now: datetime, connection: str) -> datetime | None:
+def redate_runs(session: Session, now: datetime, connection: str) -> datetime | None:
     """Move ended runs that began later than `now` before it; return the latest time of them.
 
     Their clock was ahead, or the clock was set back since. Else they would stay the last ones. The

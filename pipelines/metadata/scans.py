@@ -62,7 +62,7 @@ def scan_to_resume(
     return resumed
 
 
-def settle_scans(session: Session, now: datetime, connection: str) -> None:
+def redate_scans(session: Session, now: datetime, connection: str) -> None:
     """Move scans that began later than `now` before it; an open one is not resumed.
 
     Their clock was ahead, or the clock was set back since. Their files keep their times, and

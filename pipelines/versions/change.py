@@ -89,7 +89,10 @@ def _match_rows_to_files(stores: Stores) -> None:
             row.status = _status(row, has_file=number in files)
         session.add_all(rows.values())
     for number, version in files.items():
-        _settle(stores, version, rows[number])
+        if rows[number].status == VersionStatus.DELETED:
+            stores.warehouse.drop(number)
+        else:
+            _record_content(stores, version, rows[number])
     if published is None:  # the symlink is lost, or nothing was built yet
         _publish_again(stores)
 
@@ -102,14 +105,8 @@ def _row_of_found(stores: Stores, version: Version) -> VersionRow:
     return row
 
 
-def _settle(stores: Stores, version: Version, row: VersionRow) -> None:
-    """Delete a version that was not published; let the row of another one say what it holds.
-
-    That is not recorded if its file is not here or cannot be read.
-    """
-    if row.status == VersionStatus.DELETED:
-        stores.warehouse.drop(version.number)
-        return
+def _record_content(stores: Stores, version: Version, row: VersionRow) -> None:
+    """Let the row of a version say what it holds, unless its file is not here or cannot be read."""
     if row.content is not None or not version.path.is_file():
         return
     with suppress(PartnerSyncError, duckdb.Error):

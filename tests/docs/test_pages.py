@@ -19,7 +19,7 @@ from sandbox import clients, keys
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 HEADERS = sorted([*ROOT.glob("pipelines/**/__init__.py"), *ROOT.glob("assets/**/__init__.py")])
-# `settle_runs` and `settle_scans` in `pipelines/metadata/runs.py`
+# `redate_runs` and `redate_scans` in `pipelines/metadata/runs.py`
 IN_FILE = re.compile(r"((?:`[\w.]+`(?:, | and )?)+) in `([\w/]+\.(?:py|sql))`")
 LINK = re.compile(r"\]\(([^)#:\s]+)(#[^)]*)?\)")
 

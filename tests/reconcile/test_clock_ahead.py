@@ -7,7 +7,7 @@ import pytest
 
 from pipelines.core.errors import ConfigurationError
 from pipelines.finance.close import close_month
-from pipelines.metadata.scans import settle_scans
+from pipelines.metadata.scans import redate_scans
 from tests.reconcile.books import FIRST, bill, line, partners, publish, used
 from tests.versions.homes import Stores
 
@@ -39,7 +39,7 @@ def test_a_month_is_due_by_the_newest_scan_and_no_other(stores: Stores) -> None:
     assert basis(stores) == (right + AHEAD + timedelta(days=1), 1)
     stores.clock.now -= AHEAD
     with stores.metadata.transaction() as db:  # as each sync does
-        settle_scans(db, stores.clock.now, "acme")
+        redate_scans(db, stores.clock.now, "acme")
     publish(stores, usage=[BILLED, UNBILLED])
     assert basis(stores) == (right + timedelta(days=2), 0)
     with pytest.raises(ConfigurationError, match="it ends at 2026-12-"):
