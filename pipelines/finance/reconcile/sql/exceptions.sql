@@ -57,38 +57,44 @@ WITH pairs AS (
     LEFT JOIN tolerances AS by_currency ON by_currency.currency = pairs.currency
 ), judged AS (
     SELECT
-        pairs.* EXCLUDE (
-            first_partner, last_partner, is_tolerated, is_unknown, has_stranger, is_unread,
-            lacks_partner, is_taken_back, has_both
-        ),
+        pairs.*,
         if(pairs.first_partner <> pairs.partner, pairs.first_partner, pairs.last_partner)
             AS billed_partner,
+        getvariable('match_by') = 'month' AS is_month,
+        getvariable('has_partners')
+            AND (pairs.partner IS NULL OR pairs.has_stranger OR pairs.lacks_partner)
+            AS has_unknown_partner,
+        (pairs.month + INTERVAL 1 MONTH)::DATE + getvariable('grace_days') > read_until.day
+            AND (pairs.billed_rows = 0 OR is_month) AS may_be_billed_later,
+        pairs.has_both AND (pairs.used_rows = 0 OR pairs.billed_rows = 0) AS has_other_currency,
+        -- Lines that share one record, and do not add up to more than it, bill it once.
+        NOT pairs.is_rounding AND NOT pairs.is_tolerated
+            AND sign(pairs.difference) <> -sign(coalesce(pairs.used_amount, 0)) AS is_too_much,
+        NOT is_month AND pairs.billed_rows > pairs.used_rows
+            AND (NOT getvariable('has_amount') OR pairs.is_unknown OR is_too_much)
+            AS is_billed_twice,
+        -- A credit note may lower the price of what it names, and not its quantity.
+        pairs.difference = 0 AND coalesce(pairs.credited_amount, 0) <> 0 AS is_settled_by_credit,
+        abs(pairs.used_quantity - pairs.billed_quantity)::DOUBLE
+            <= 1e-12 * abs(pairs.used_quantity)::DOUBLE AS is_same_quantity,
+        getvariable('has_quantity') AND pairs.used_quantity <> pairs.billed_quantity
+            AND NOT is_settled_by_credit AND is_same_quantity IS NOT TRUE AS has_other_quantity,
+        (pairs.used_amount IS NULL) <> (pairs.billed_amount IS NULL) AS lacks_one_amount,
+        -- The order counts: the first condition that holds decides. First comes what nobody can
+        -- judge, or not yet; then what one side lacks; then what differs though both sides are there.
         CASE
             WHEN pairs.is_unread THEN 'unreadable'
-            WHEN getvariable('has_partners')
-                AND (pairs.partner IS NULL OR pairs.has_stranger OR pairs.lacks_partner)
-                THEN 'unknown partner'
-            WHEN (pairs.month + INTERVAL 1 MONTH)::DATE + getvariable('grace_days') > read_until.day
-                AND (pairs.billed_rows = 0 OR getvariable('match_by') = 'month') THEN 'tentative'
+            WHEN has_unknown_partner THEN 'unknown partner'
+            WHEN may_be_billed_later THEN 'tentative'
             WHEN pairs.is_taken_back THEN 'balanced'
-            WHEN pairs.has_both AND (pairs.used_rows = 0 OR pairs.billed_rows = 0)
-                THEN 'other currency'
+            WHEN has_other_currency THEN 'other currency'
             WHEN pairs.used_rows = 0 THEN 'not used'
             WHEN pairs.billed_rows = 0 THEN 'not billed'
-            -- Lines that share one record, and do not add up to more than it, bill it once.
-            WHEN getvariable('match_by') = 'usage' AND pairs.billed_rows > pairs.used_rows
-                AND (NOT getvariable('has_amount') OR pairs.is_unknown OR (
-                    NOT pairs.is_rounding AND NOT pairs.is_tolerated
-                    AND sign(pairs.difference) <> -sign(coalesce(pairs.used_amount, 0))
-                )) THEN 'billed twice'
+            WHEN is_billed_twice THEN 'billed twice'
             WHEN billed_partner <> pairs.partner THEN 'other partner'
-            -- A credit note may lower the price of what it names, and not its quantity.
-            WHEN getvariable('has_quantity') AND pairs.used_quantity <> pairs.billed_quantity
-                AND NOT (pairs.difference = 0 AND coalesce(pairs.credited_amount, 0) <> 0)
-                AND abs(pairs.used_quantity - pairs.billed_quantity)::DOUBLE
-                    <= 1e-12 * abs(pairs.used_quantity)::DOUBLE IS NOT TRUE THEN 'other quantity'
+            WHEN has_other_quantity THEN 'other quantity'
             WHEN NOT getvariable('has_amount') THEN 'not evaluated'
-            WHEN (pairs.used_amount IS NULL) <> (pairs.billed_amount IS NULL) THEN 'other amount'
+            WHEN lacks_one_amount THEN 'other amount'
             WHEN pairs.difference = 0 THEN 'balanced'
             WHEN pairs.is_rounding THEN 'rounding'
             WHEN pairs.is_tolerated THEN 'within tolerance'
@@ -98,11 +104,13 @@ WITH pairs AS (
     LEFT JOIN read_until ON read_until.connection = pairs.connection
 )
 SELECT
-    judged.* EXCLUDE (minor_unit, is_rounding) REPLACE (
-        if(judged.status = 'rounding' AND abs(sum(judged.difference)
-            FILTER (judged.status = 'rounding') OVER one) >= judged.minor_unit,
-            'rounding adds up', judged.status) AS status
-    )
+    judged.connection, judged.key, judged.partner, judged.month, judged.currency,
+    judged.used_rows, judged.billed_rows, judged.used_quantity, judged.billed_quantity,
+    judged.used_amount, judged.billed_amount, judged.credited_amount, judged.difference,
+    judged.billed_partner,
+    if(judged.status = 'rounding' AND abs(sum(judged.difference)
+        FILTER (judged.status = 'rounding') OVER one) >= judged.minor_unit,
+        'rounding adds up', judged.status) AS status
 FROM judged
 WINDOW one AS (
     PARTITION BY judged.connection, judged.partner, judged.month, judged.currency
