@@ -101,10 +101,17 @@ def _unreadable_keys(delta: Delta, stream: Stream) -> Iterator[str]:
     keyless = delta.stage.keyless
     if key is not None and keyless > max(1, stream.max_deleted_share * proof.rows):
         records = proof.rows + sum(map(count_rows, proof.conflicting.values()))
-        yield (
+        reason = (
             f"{keyless:,} of {records:,} records have no readable value of the primary "
             f"key `{key}`. They would go to quarantine."
         )
+        if keyless == records and stream.key is not None:
+            name = delta.stage.scan.header.stream
+            reason += (
+                f" If no record has this field, correct key in [streams.{name}] of settings.toml, "
+                "then run `partner-sync sync`."
+            )
+        yield reason
 
 
 def _conflicting_keys(delta: Delta, stream: Stream) -> Iterator[str]:

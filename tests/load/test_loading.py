@@ -98,6 +98,13 @@ def test_a_guard_lets_a_scan_pass(
     assert len(keys(warehouse)) == rows
 
 
+def test_a_configured_key_that_no_record_has_is_said(warehouse: Warehouse) -> None:
+    """To approve the scan, as the finding says, would put every record into quarantine."""
+    stream = Stream.model_construct(key="Id")
+    held = warehouse.load(Reading([], conflicting=TEN, key="Id"), stream).held
+    assert "correct key in [streams.usage] of settings.toml" in str(held)
+
+
 def test_the_first_scan_may_be_empty(warehouse: Warehouse) -> None:
     assert warehouse.load(Reading([], key=None), DEFAULT).held is None
     assert warehouse.current() == []
