@@ -354,6 +354,17 @@ def test_resolved_breaks_have_person_and_reason(stores: Stores) -> None:
     assert number not in [row["break_id"] for row in lists["breaks"]["rows"]]
 
 
+def test_a_line_has_the_plan_of_the_usage_that_it_names(tmp_path: Path) -> None:
+    stores = Stores.open(tmp_path / "home")
+    stores.configure()
+    mapping = MAPPING.replace('period = "day"', 'period = "day"\nplan = "plan"')
+    bills = [bill("b", line("a", "5.00"), line(None, "1.00"))]
+    usage = [used("a", plan="gold"), used("b", plan="silver")]
+    publish(stores, mapping=mapping, partners=partners([FIRST]), usage=usage, billing=bills)
+    lists = lists_of(render_page(read_figures_of_books(stores, with_details=True)))
+    assert [row["plan"] for row in lists["lines"]["rows"]] == ["gold", None]
+
+
 def test_a_break_that_is_gone_says_whether_the_mapping_accepts_it(tmp_path: Path) -> None:
     """The records still show the accepted fee and the cent; the other bill was corrected."""
     stores = Stores.open(tmp_path / "home")

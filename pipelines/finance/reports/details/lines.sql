@@ -1,20 +1,31 @@
 -- The lines of the first bills that the page lists, in the order of these. `bill` is the place of a
 -- bill in that list, from 0; `lines` counts all that it has.
+-- A line has the plan, metric, region and unit of the usage that it names, where it has not its own.
 -- What a bill has above or below its lines is a line, too: so they add up to its total.
 WITH lines AS (
     SELECT
         listed.place AS bill, regexp_extract(lines.id, '#(\d+|rest)$', 1) AS line,
         count(*) OVER (PARTITION BY listed.place) AS lines,
-        lines.reference, lines.fee, lines.plan, lines.metric, lines.region, lines.unit,
+        lines.connection, lines.reference, lines.fee, lines.plan, lines.metric, lines.region, lines.unit,
         lines.quantity, lines.price, lines.amount
     FROM listed_bills AS listed
     JOIN temp.billed AS lines USING (connection, _key)
     WHERE listed.lines_before < $most
+), named AS (
+    SELECT
+        used.connection, used.id, any_value(used.plan) AS plan, any_value(used.metric) AS metric,
+        any_value(used.region) AS region, any_value(used.unit) AS unit
+    FROM temp.used AS used
+    SEMI JOIN lines ON lines.connection = used.connection AND lines.reference = used.id
+    GROUP BY used.connection, used.id
 )
 SELECT
     lines.bill, if(lines.line = 'rest', 'total minus lines', '#' || lines.line) AS line,
-    lines.lines, lines.reference, lines.fee, lines.plan, lines.metric, lines.region, lines.unit,
+    lines.lines, lines.reference, lines.fee, coalesce(lines.plan, named.plan) AS plan,
+    coalesce(lines.metric, named.metric) AS metric,
+    coalesce(lines.region, named.region) AS region, coalesce(lines.unit, named.unit) AS unit,
     exact(lines.quantity) AS quantity, exact(lines.price) AS price, exact(lines.amount) AS amount
 FROM lines
+LEFT JOIN named ON named.connection = lines.connection AND named.id = lines.reference
 ORDER BY lines.bill, try_cast(lines.line AS BIGINT) NULLS LAST
 LIMIT $most
