@@ -18,6 +18,7 @@ from pipelines.finance import unread
 from pipelines.finance.doubt import Doubt
 from pipelines.finance.materiality import create_break_order
 from pipelines.finance.reconciled import open_reconciled, read_age
+from pipelines.finance.reports.queries import read_query
 from pipelines.versions.stores import Stores
 from pipelines.warehouse.duckdb_file import Row, fetch_rows
 
@@ -52,18 +53,6 @@ SELECT small.*
 FROM reconciliation.small_breaks AS small
 WHERE $partner IN ('', small.partner, small.partner_name)
 ORDER BY abs(small.difference) / small.materiality DESC, small.currency, small.partner
-"""
-# Differences that are no breaks. NULL: there is none in a partner's month; what cancels is 0.
-COVERED: Final = """
-SELECT
-    months.currency, coalesce(sum(months.tolerated), 0) AS tolerated,
-    coalesce(sum(months.rounding), 0) AS rounding, count(*) AS partner_months
-FROM reconciliation.summary AS months
-WHERE coalesce(months.tolerated, months.rounding) IS NOT NULL
-    AND $partner IN ('', months.partner, months.partner_name)
-    AND $month IN ('', strftime(months.month, '%Y-%m'))
-GROUP BY months.currency
-ORDER BY months.currency
 """
 
 
@@ -115,7 +104,7 @@ def list_breaks(stores: Stores, chosen: BreakFilter) -> BreakList:
     with open_reconciled(stores, "breaks", bound) as (_version, db):
         return BreakList(
             breaks=_read_breaks(db, bound, with_resolved=False),
-            covered=_read_beside(db, COVERED, {"partner": chosen.partner, "month": chosen.month}),
+            covered=_read_covered(db, chosen),
             materiality=_read_beside(db, MATERIALITY, {}),
             small_breaks=_read_beside(db, SMALL_BREAKS, {"partner": chosen.partner}),
             doubts=[*read_age(stores), *unread.read_doubts(db)],
@@ -128,6 +117,13 @@ def _read_breaks(
 ) -> pa.Table:
     create_break_order(db)
     return db.execute(BREAKS, bound | {"resolved": with_resolved}).to_arrow_table()
+
+
+def _read_covered(db: duckdb.DuckDBPyConnection, chosen: BreakFilter) -> list[Row]:
+    """Return what the report shows of differences that are no breaks, of a partner and month."""
+    db.execute("SET VARIABLE partner = $1", [chosen.partner])
+    db.execute("SET VARIABLE month = $1", [chosen.month])
+    return _read_beside(db, read_query("covered").text, {})
 
 
 def _read_beside(db: duckdb.DuckDBPyConnection, query: str, bound: dict[str, str]) -> list[Row]:
