@@ -191,6 +191,15 @@ FROM reconciliation.flux AS flux
 LEFT JOIN finance.names AS names
     ON names.connection = flux.connection AND names.partner_id = flux.partner;
 
+CREATE OR REPLACE VIEW finance.bills_with_breaks AS
+SELECT
+    rows.connection, regexp_replace(rows.id, '#(\d+|rest)$', '') AS bill,
+    bool_or(breaks.state <> 'resolved') AS is_open
+FROM reconciliation.break_rows AS rows
+JOIN reconciliation.breaks AS breaks USING (break_id)
+WHERE rows.side = 'billing'
+GROUP BY ALL;
+
 CREATE OR REPLACE VIEW finance.receivables AS
 WITH aged AS (
     SELECT

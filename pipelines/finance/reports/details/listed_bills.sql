@@ -8,14 +8,6 @@ WITH begun AS (
     WHERE bills.month <= as_of.as_of::DATE
     ORDER BY bills.month DESC
     LIMIT 2
-), of_breaks AS (
-    SELECT
-        rows.connection, regexp_replace(rows.id, '#(\d+|rest)$', '') AS bill,
-        bool_and(breaks.state = 'resolved') AS is_resolved
-    FROM reconciliation.break_rows AS rows
-    JOIN reconciliation.breaks AS breaks USING (break_id)
-    WHERE rows.side = 'billing'
-    GROUP BY ALL
 )
 SELECT
     bills.connection, bills._key, coalesce(bills.number, bills.bill) AS bill,
@@ -33,14 +25,15 @@ SELECT
 FROM reconciliation.bill_totals AS bills
 LEFT JOIN finance.names AS names
     ON names.connection = bills.connection AND names.partner_id = bills.partner
-LEFT JOIN of_breaks ON of_breaks.connection = bills.connection AND of_breaks.bill = bills.bill
+LEFT JOIN finance.bills_with_breaks AS found
+    ON found.connection = bills.connection AND found.bill = bills.bill
 LEFT JOIN to_pay AS open
     ON open.connection = bills.connection AND open.bill = bills.bill
     AND open.currency IS NOT DISTINCT FROM bills.currency
-WHERE of_breaks.bill IS NOT NULL OR bills.month IN (SELECT begun.month FROM begun)
+WHERE found.bill IS NOT NULL OR bills.month IN (SELECT begun.month FROM begun)
     OR open.open_amount <> 0
 WINDOW in_order AS (
-    ORDER BY of_breaks.is_resolved NULLS LAST, bills.month DESC, names.partner, bills.partner,
+    ORDER BY found.is_open DESC NULLS LAST, bills.month DESC, names.partner, bills.partner,
         coalesce(bills.number, bills.bill), bills.connection, bills._key
     ROWS UNBOUNDED PRECEDING
 )
