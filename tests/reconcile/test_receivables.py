@@ -14,10 +14,11 @@ from pipelines.finance.reports.queries import read_figures
 from pipelines.finance.reports.render import render_report
 from pipelines.finance.reports.verdicts import judge
 from pipelines.warehouse.books import BooksFolder
+from tests.cli.conftest import Cli
 from tests.effort import EFFORT
 from tests.reconcile.books import FIRST, MAPPING, bill, line, partners, publish, used
 from tests.reconcile.months import ACCOUNTS
-from tests.reports.conftest import text_of
+from tests.reports.conftest import page_text, text_of
 from tests.versions.homes import BEGIN, DAY, Record, Stores
 
 PAYMENTS = 'due = "due"\npaid = "paidAt"\nopen = "amountDue"\ntax = "tax"\n'
@@ -100,13 +101,36 @@ def test_without_a_role_of_payment_nothing_is_said(stores: Stores) -> None:
     assert stores.rows("SELECT count(*) FROM reconciliation.receivables") == [(0,)]
 
 
-@pytest.mark.long
-def test_what_is_to_be_paid_of_bills_with_an_open_break_is_said(stores: Stores) -> None:
-    bills = [billed("right"), bill("more", line("w", "7.50"), status="open")]
-    publish(stores, mapping=BY_STATUS, usage=[used("u"), used("w", "7.00")], billing=bills)
-    with BooksFolder(stores.warehouse).open(BooksFolder(stores.warehouse).published()) as db:
-        disputed = read_figures(db, 1).tables["disputed"]
-    assert disputed == [{"currency": "EUR", "bills": 1, "open": Decimal("7.50")}]
+def test_disputed_and_undisputed_amounts_are_said(stores: Stores) -> None:
+    bills = [
+        bill("right", line("u"), status="open", amountDue="5.00"),
+        bill("more", line("w", "7.50"), status="open", amountDue="2.50"),
+        bill("nobody can say", line("v", "3.00"), status="open", amountDue=None),
+        bill("dollars", line("x", "1.00"), status="open", amountDue="1.00", currency="USD"),
+    ]
+    usage = [used("u"), used("w", "7.00"), used("v", "3.00"), used("x", "1.00", currency="USD")]
+    stores.configure()
+    publish(stores, mapping=BY_ALL, partners=partners([FIRST]), usage=usage, billing=bills)
+    sums = Cli(stores.home).json("report")["verdict"]["to_be_paid"]
+    assert sums == [
+        _to_be_paid(
+            "EUR", disputed=("2.50", 1), undisputed=("5.00", 2), total=("7.50", 3), unknown=1
+        ),
+        _to_be_paid("USD", disputed=("0.00", 0), undisputed=("1.00", 1), total=("1.00", 1)),
+    ]
+    page = page_text(stores)
+    assert (
+        "Currency Disputed Undisputed All EUR 1: 2.50 2: 5.00 3: 7.50 USD 0: 0.00 1: 1.00" in page
+    )
+    assert "Of 1 bill in EUR, nobody can say what is open." in page
+
+
+def _to_be_paid(currency: str, *, unknown: int = 0, **sums: tuple[str, int]) -> dict[str, Any]:
+    row: dict[str, Any] = {"currency": currency, "unknown_bills": unknown}
+    for name, (amount, bills) in sums.items():
+        row[name] = amount
+        row["bills" if name == "total" else f"{name}_bills"] = bills
+    return row
 
 
 def _group(overdue: timedelta) -> str:

@@ -31,7 +31,7 @@ QUERIES: Final = (
     "last_close", "changed_closes", "newest_usage", "ended_usage", "covered", "news",
     "claim_breaks", "claims", "withheld", "open_by_rule",
     "unseen_values", "unknown_currencies", "read_otherwise", "signed_months",
-    "changed_months", "flux", "receivables", "overdue", "disputed", "materiality",
+    "changed_months", "flux", "receivables", "overdue", "to_be_paid", "materiality",
     "small_breaks", "close_remarks", *OF_OWN_BOOKS,
 )  # fmt: skip
 """Each becomes a temporary table. A query reads those that `needs` in its first lines names."""

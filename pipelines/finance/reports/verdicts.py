@@ -33,6 +33,7 @@ from pipelines.finance.reports.month_verdicts import (
 )
 from pipelines.finance.reports.partner_flux import Flux, judge_flux
 from pipelines.finance.reports.queries import Figures
+from pipelines.finance.reports.to_be_paid import ToBePaid, judge_to_be_paid
 from pipelines.warehouse.duckdb_file import Row
 
 NOT_COMPLETE: Final = (
@@ -87,7 +88,8 @@ class Verdicts:
     other number. `partners` have an open break, as have `unknown_partners`, which are in no list.
     `closed_months` begin with the newest. `changes` and `change_since_close` are None where the
     earlier books are not known. `changed_months` are those of partners; `flux` is None without a
-    complete month. `ledger` is None where nobody knows what the journal accrues.
+    complete month. `ledger` is None where nobody knows what the journal accrues. `to_be_paid` is
+    empty without what is still to be paid, and where the mapping does not say how to know.
     """
 
     version: int
@@ -110,6 +112,7 @@ class Verdicts:
     changed_months: MonthChanges
     flux: Flux | None
     ledger: Ledger | None
+    to_be_paid: tuple[ToBePaid, ...]
 
     def posted_to(self) -> list[date]:
         """Return the months to which corrections of closed months are posted."""
@@ -145,6 +148,7 @@ class Verdicts:
             "changed_months": self.changed_months.as_json(),
             "flux": self.flux.as_json() if self.flux else None,
             "ledger": self.ledger.as_json() if self.ledger else None,
+            "to_be_paid": [currency.as_json() for currency in self.to_be_paid],
         }
 
 
@@ -184,6 +188,7 @@ def judge(figures: Figures) -> Verdicts:
         changed_months=judge_changed_partner_months(figures),
         flux=judge_flux(figures),
         ledger=_ledger(figures),
+        to_be_paid=judge_to_be_paid(tables["to_be_paid"]),
     )
 
 

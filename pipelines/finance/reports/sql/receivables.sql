@@ -2,8 +2,7 @@
 -- needs: currencies
 SELECT
     receivables.currency, receivables.days, count(*) AS bills,
-    sum(receivables.open) AS open,
-    count(*) FILTER (receivables.open IS NULL) AS unknown_bills
+    sum(receivables.open) AS open
 FROM finance.receivables AS receivables
 JOIN currencies ON currencies.currency IS NOT DISTINCT FROM receivables.currency
 GROUP BY receivables.currency, receivables.days, currencies.place
