@@ -7,6 +7,7 @@ its refusals to its row in the metadata database. Not here: who may sign (close,
 import os
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import date
 from functools import partial
 from itertools import chain
@@ -232,7 +233,9 @@ def _copy(
         folder = copy_folder(stores, close.month, close.number)
     erased = read_inputs(stores).erased
     hide = partial(hide_names, connections=close.connections)
-    page = render_report(read_figures_of_books(stores, prepare=hide))
+    figures = read_figures_of_books(stores, prepare=hide)
+    # A copy that waits for approval is replaced by this one, or is no part of what is signed here.
+    page = render_report(replace(figures, prepared=()))
     journal = _journal(stores, close, mapping, erased)
     basis = Basis(
         mapping=mapping,

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 import duckdb
+from sqlalchemy import select
 
 from pipelines.core.errors import PartnerSyncError, StorageFailed
 from pipelines.core.files import private_folder, share, storing
@@ -25,10 +26,12 @@ from pipelines.finance.reconcile.close_copy import MANIFEST
 from pipelines.finance.reconciled import MAPPING, open_books, read_age, require_books
 from pipelines.finance.reports.accrual import Accrual
 from pipelines.finance.reports.details import read_details
+from pipelines.finance.reports.prepared import Prepared
 from pipelines.finance.reports.queries import EARLIER, Figures, read_figures
 from pipelines.finance.reports.render import Beside, PastReport, render_index, render_page
 from pipelines.finance.reports.verdicts import judge as judge  # noqa: PLC0414 - for `report`
 from pipelines.finance.statement_pages import StatementPages, read_index
+from pipelines.metadata.tables import Close
 from pipelines.versions.stores import Stores
 from pipelines.versions.version_scans import previous_versions
 from pipelines.warehouse.books import Books, BooksFolder
@@ -77,7 +80,8 @@ def read_figures_of_books(
             prepare(db)
             previous = _read_previous(stores, folder, version, prepare)
             figures = read_figures(db, version.number, previous=previous)
-            figures = replace(figures, accrual=_read_accrual(stores, db, figures))
+            accrual = _read_accrual(stores, db, figures)
+            figures = replace(figures, accrual=accrual, prepared=_read_prepared(stores))
             if with_details:
                 find = StatementPages(stores).find
                 details = read_details(db, figures, find, read_index(stores))
@@ -91,6 +95,20 @@ def read_figures_of_books(
             f"Run `partner-sync verify`. If the file is damaged: {DAMAGED}",
         ) from error
     return replace(figures, closed=_read_closed(folder, figures, prepare))
+
+
+def _read_prepared(stores: Stores) -> tuple[Prepared, ...]:
+    """Return the months that wait for the approval of another user, the earliest first."""
+    query = select(Close).where(Close.state == "prepared").order_by(Close.month)
+    prepared = []
+    with stores.metadata.transaction() as rows:
+        for close in rows.scalars(query):
+            names = close.connections
+            chosen = tuple(names) if names else None
+            prepared.append(
+                Prepared(close.month, close.number, close.preparer, close.closed_at, chosen)
+            )
+    return tuple(prepared)
 
 
 def _read_accrual(

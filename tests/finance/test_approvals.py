@@ -34,6 +34,8 @@ from pipelines.finance.close import (
 )
 from pipelines.finance.inbox import Note, Refused, read_note
 from pipelines.finance.reconcile.close_copy import MANIFEST, digest_of
+from pipelines.finance.report import judge, read_figures_of_books
+from pipelines.finance.reports.month_verdicts import SignOff
 from pipelines.finance.signing import Signing
 from pipelines.metadata.tables import Close
 from pipelines.versions.change import change_versions
@@ -49,6 +51,7 @@ from tests.reconcile.months import (
     publish_months,
     signing,
 )
+from tests.reports.conftest import page_text
 from tests.versions.homes import Stores, goes_on_from, home_of
 
 ACCEPT = "known since August"
@@ -90,6 +93,25 @@ def test_a_prepared_month_is_not_closed(prepared: Stores) -> None:
     problems = [row["problem"] for row in list_closes(prepared)]
     assert problems[0] is None
     assert "says otherwise than the metadata database: note." in problems[1]
+
+
+def test_the_report_says_that_a_month_waits_for_approval(prepared: Stores) -> None:
+    with prepared.metadata.transaction() as session:
+        (close,) = session.query(Close)
+        said = f"prepared by user {close.preparer} on {close.closed_at:%d %b %Y} (copy {{}})."
+    page = page_text(prepared)
+    assert f"Waiting for approval: Sep 2026, {said.format(1)}" in page
+    assert "Sep 2026 prepared, waiting for approval" in page
+    figures = read_figures_of_books(prepared, with_details=True)
+    (months,) = [each for each in figures.details if each.listing.name == "months"]
+    shown = zip(months.columns["month"], months.columns["signed"], strict=True)
+    assert {signed for month, signed in shown if month == "2026-09"} == {SignOff.PREPARED}
+    (waiting,) = judge(figures).as_json()["prepared"]
+    assert (waiting["month"], waiting["number"]) == (SEPTEMBER, 1)
+    # The page in a copy is of what is signed with it, and not of the copy before.
+    prepare_close(prepared, SEPTEMBER, Signing("again", ACCEPT))
+    assert "aiting for approval" not in (copy_of(prepared, 2) / "report.html").read_text("utf-8")
+    assert f"Waiting for approval: Sep 2026, {said.format(2)}" in page_text(prepared)
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,9 @@
 """Adds amounts by currency: amounts of two currencies are never added."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from decimal import Context, Decimal
-from typing import Final
+from typing import Any, Final
 
 from pipelines.warehouse.duckdb_file import Row
 
@@ -49,3 +49,8 @@ def add_up(rows: Iterable[Row], order: Iterable[str | None], number: str = "") -
         sums[currency] = before.plus(row["difference"], row[number] if number else 1)
     in_order = {currency: sums.pop(currency) for currency in order if currency in sums}
     return in_order | sums
+
+
+def sums_as_json(sums: Sums) -> list[dict[str, Any]]:
+    """Return sums as `report --json` has them."""
+    return [asdict(amount) for amount in sums.values()]

@@ -90,7 +90,8 @@ def _statements_of(columns: dict[str, list[Any]], find: FindStatement) -> list[s
 def _read(db: duckdb.DuckDBPyConnection, listing: Listing, figures: Figures) -> Detail:
     query = _query(listing.name.replace("-", "_"))
     if listing.name == "months":
-        columns = every_month(fetch_rows(db, query), is_all_known=is_all_known(figures))
+        is_known = is_all_known(figures)
+        columns = every_month(fetch_rows(db, query), figures.prepared, is_all_known=is_known)
     elif listing.name == "lines":
         columns = read_lines(db, query, CREATE_EXACT)
     else:

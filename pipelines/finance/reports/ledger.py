@@ -4,13 +4,13 @@ Not here: which breaks are accrued (closing.accrual, which reads what the journa
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from typing import Any
 
 from pipelines.finance.reports.accrual import Accrual, Side
-from pipelines.finance.reports.amounts import EXACT, Amount, Sums, add_up
+from pipelines.finance.reports.amounts import EXACT, Amount, Sums, add_up, sums_as_json
 from pipelines.finance.reports.month_verdicts import sums_by_reason
 from pipelines.warehouse.duckdb_file import Row
 
@@ -60,26 +60,26 @@ class Ledger:
         """Return it as `report --json` has it."""
         left_out = []
         for reason, sums in self.left_out.items():
-            left_out.append({"reason": reason, "amounts": _as_json(sums)})
+            left_out.append({"reason": reason, "amounts": sums_as_json(sums)})
         return {
             "side": self.side,
-            "claim": _as_json(self.claim),
-            "to_pay": _as_json(self.to_pay),
-            "withheld": None if self.withheld is None else _as_json(self.withheld),
-            "unclear_overbilled": _as_json(self.unclear_overbilled),
-            "unclear_unbilled": _as_json(self.unclear_unbilled),
+            "claim": sums_as_json(self.claim),
+            "to_pay": sums_as_json(self.to_pay),
+            "withheld": None if self.withheld is None else sums_as_json(self.withheld),
+            "unclear_overbilled": sums_as_json(self.unclear_overbilled),
+            "unclear_unbilled": sums_as_json(self.unclear_unbilled),
             "accrual": {
                 "month": self.month,
                 "copy": self.copy,
                 "is_written": self.is_written,
-                "accrued": _as_json(self.accrued),
+                "accrued": sums_as_json(self.accrued),
                 "months": [
-                    {"month": f"{month:%Y-%m}", "amounts": _as_json(sums)}
+                    {"month": f"{month:%Y-%m}", "amounts": sums_as_json(sums)}
                     for month, sums in self.months.items()
                 ],
                 "left_out": left_out,
                 "reversed_month": self.reversed_month,
-                "reversed": _as_json(self.reversed),
+                "reversed": sums_as_json(self.reversed),
             },
         }
 
@@ -150,7 +150,3 @@ def _opposite(sums: Sums) -> Sums:
         amount = None if sum_.amount is None else EXACT.minus(sum_.amount)
         opposite[currency] = Amount(currency, amount, sum_.number)
     return opposite
-
-
-def _as_json(sums: Sums) -> list[dict[str, Any]]:
-    return [asdict(amount) for amount in sums.values()]

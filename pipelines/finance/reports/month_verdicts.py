@@ -7,14 +7,15 @@ and messages to operators show alerts instead (alerts).
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from enum import StrEnum
 from typing import Any, Final
 
-from pipelines.finance.reports.amounts import Sums, add_up
+from pipelines.finance.reports.amounts import Sums, add_up, sums_as_json
+from pipelines.finance.reports.prepared import Prepared
 from pipelines.finance.reports.queries import Figures
 from pipelines.warehouse.duckdb_file import Row
 
@@ -42,13 +43,14 @@ class SignOff(StrEnum):
 
     `OTHER_MAPPING`: no record changed, but its figures may be others than those that were signed.
     `SIGNED_OFF`: no change is known, and nobody can say that there is none. `NOT_KNOWN`: closed
-    months could not be compared with their copies.
+    months could not be compared with their copies. `PREPARED`: another user has to approve it.
     """
 
     IN_PROGRESS = "in progress"
     NOT_SIGNED_OFF = "not signed off"
     NOT_KNOWN = "sign-off not known"
     REOPENED = "reopened"
+    PREPARED = "prepared, waiting for approval"
     SIGNED_OFF = "signed off"
     UNCHANGED = "signed off, unchanged since"
     CHANGED = "signed off, changed since"
@@ -112,19 +114,23 @@ def judge_months(figures: Figures, *, is_all_known: bool) -> tuple[MonthVerdict,
     for row in figures.tables["reasons"]:
         reasons[row["place"]].append(row)
     order = order_of(figures)
+    waiting = {each.month for each in figures.prepared if each.connections is None}
     verdicts = []
     for place, cells in sorted(places.items()):
-        verdict = _judge_month(cells, reasons[place], order, is_all_known=is_all_known)
+        verdict = _judge_month(cells, reasons[place], order, waiting, is_all_known=is_all_known)
         is_empty = verdict.answer is Answer.NO_AMOUNTS and not verdict.changed_records
         if verdict.month or not is_empty:
             verdicts.append(verdict)
     return tuple(verdicts)
 
 
-def every_month(rows: Iterable[Row], *, is_all_known: bool) -> dict[str, list[Any]]:
+def every_month(
+    rows: Iterable[Row], prepared: Sequence[Prepared], *, is_all_known: bool
+) -> dict[str, list[Any]]:
     """Return each month of a connection and currency by column, with verdict and sign-off.
 
-    The rows are those of `details/months.sql`. Amounts are exact texts.
+    The rows are those of `details/months.sql`. Amounts are exact texts. `prepared` are the months
+    that wait for approval.
     """
     columns: dict[str, list[Any]] = defaultdict(list)
     for row in rows:
@@ -136,7 +142,8 @@ def every_month(rows: Iterable[Row], *, is_all_known: bool) -> dict[str, list[An
         columns["connection"].append(row["connection"])
         columns["month"].append(row["month"].isoformat()[:7] if row["month"] else None)
         columns["currency"].append(row["currency"])
-        columns["signed"].append(_sign_off(row, is_known=is_known))
+        waiting = {each.month for each in prepared if each.is_of(row["connection"])}
+        columns["signed"].append(_sign_off(row, waiting, is_known=is_known))
         lacks_usage = row["usage_until"] is not None
         columns["answer"].append(
             _answer_of_month([row], reasons, is_known=is_known and not lacks_usage)
@@ -171,7 +178,12 @@ def sums_by_reason(rows: Iterable[Row], order: Sequence[str | None]) -> dict[str
 
 
 def _judge_month(
-    cells: Sequence[Row], reasons: Sequence[Row], order: Sequence[str | None], *, is_all_known: bool
+    cells: Sequence[Row],
+    reasons: Sequence[Row],
+    order: Sequence[str | None],
+    waiting: Collection[date],
+    *,
+    is_all_known: bool,
 ) -> MonthVerdict:
     """Return the verdict of one place: a row for each currency, and the parts of the difference."""
     # What is not an amount is the same for all currencies.
@@ -185,7 +197,7 @@ def _judge_month(
     return MonthVerdict(
         month=any_cell["month"],
         months=tuple(any_cell["months"]),
-        sign_off=_sign_off(any_cell, is_known=is_known),
+        sign_off=_sign_off(any_cell, waiting, is_known=is_known),
         closed_at=any_cell["closed_at"],
         changed_records=any_cell["changed_records"] or 0,
         answer=_answer_of_month(with_amounts, reasons, is_known=is_known and not usage_ends),
@@ -228,16 +240,22 @@ def _answer_of_month(
     return Answer.NO_OPEN_BREAK
 
 
-BY_STATE: Final = {"other mapping": SignOff.OTHER_MAPPING, "reopened": SignOff.REOPENED}
+BY_STATE: Final = {
+    "other mapping": SignOff.OTHER_MAPPING,
+    "reopened": SignOff.REOPENED,
+    "prepared": SignOff.PREPARED,
+}
 
 
-def _sign_off(cell: Row, *, is_known: bool) -> SignOff:
+def _sign_off(cell: Row, waiting: Collection[date], *, is_known: bool) -> SignOff:
+    """Return whether a month is signed off; those of `waiting` are prepared."""
     if cell["state"] in ("closed", "outdated"):
         if cell["changed_records"]:
             return SignOff.CHANGED
         return SignOff.UNCHANGED if is_known else SignOff.SIGNED_OFF
-    if cell["state"] in BY_STATE:
-        return BY_STATE[cell["state"]]
+    state = "prepared" if cell["month"] in waiting else cell["state"]
+    if state in BY_STATE:
+        return BY_STATE[state]
     is_month_of_the_data = cell["place"] == 0
     if is_month_of_the_data and not cell["is_over"]:
         return SignOff.IN_PROGRESS
@@ -275,7 +293,7 @@ def month_as_json(month: MonthVerdict) -> dict[str, Any]:
     """Return a verdict as `report --json` has it."""
     reasons = []
     for reason, sums in month.reasons.items():
-        reasons.append({"reason": reason, "amounts": _sums_as_json(sums)})
+        reasons.append({"reason": reason, "amounts": sums_as_json(sums)})
     return {
         "months": month.months,
         "sign_off": month.sign_off,
@@ -283,13 +301,9 @@ def month_as_json(month: MonthVerdict) -> dict[str, Any]:
         "changed_records": month.changed_records,
         "answer": month.answer,
         "open_breaks": month.open_breaks,
-        "difference": _sums_as_json(month.difference),
-        "open": _sums_as_json(month.open),
+        "difference": sums_as_json(month.difference),
+        "open": sums_as_json(month.open),
         "reasons": reasons,
         "without_amounts": month.without_amounts,
         "usage_until": month.usage_until,
     }
-
-
-def _sums_as_json(sums: Sums) -> list[dict[str, Any]]:
-    return [asdict(amount) for amount in sums.values()]

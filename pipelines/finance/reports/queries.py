@@ -17,6 +17,7 @@ from pipelines.finance.materiality import create_break_order
 from pipelines.finance.reconcile.statements import read_notes
 from pipelines.finance.reports.accrual import Accrual
 from pipelines.finance.reports.listing import Detail
+from pipelines.finance.reports.prepared import Prepared
 from pipelines.finance.unread import doubts_of, notes_of, read_not_evaluated, read_unread
 from pipelines.warehouse.duckdb_file import Row, fetch_rows
 
@@ -57,7 +58,8 @@ class Figures:
     read. `doubts` say why there may be other breaks, `notes` what was not needed. `previous` and
     `closed` are earlier versions, the latter at the last close. `amounts` are those of each
     partner's month. `details` are the lists that the page shows by clicking, where they are read.
-    `accrual` is None where it is not read, or nothing is compared.
+    `accrual` is None where it is not read, or nothing is compared. `prepared` are the months that
+    wait for approval.
     """
 
     version: int
@@ -75,6 +77,7 @@ class Figures:
     closed: "Figures | None" = None
     details: tuple[Detail, ...] = ()
     accrual: Accrual | None = None
+    prepared: tuple[Prepared, ...] = ()
 
 
 def read_figures(

@@ -5,7 +5,7 @@ its totals, and why they are not proven.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, Final
@@ -32,6 +32,7 @@ from pipelines.finance.reports.month_verdicts import (
     order_of,
 )
 from pipelines.finance.reports.partner_flux import Flux, judge_flux
+from pipelines.finance.reports.prepared import Prepared
 from pipelines.finance.reports.queries import Figures
 from pipelines.finance.reports.to_be_paid import ToBePaid, judge_to_be_paid
 from pipelines.warehouse.duckdb_file import Row
@@ -86,10 +87,11 @@ class Verdicts:
     `not_complete` (lists that are compared) say why there may be other breaks. `open_breaks`
     are those of used and billed, counted by `severities`; `own_breaks`, with own books, are in no
     other number. `partners` have an open break, as have `unknown_partners`, which are in no list.
-    `closed_months` begin with the newest. `changes` and `change_since_close` are None where the
-    earlier books are not known. `changed_months` are those of partners; `flux` is None without a
-    complete month. `ledger` is None where nobody knows what the journal accrues. `to_be_paid` is
-    empty without what is still to be paid, and where the mapping does not say how to know.
+    `closed_months` begin with the newest; `prepared` months wait for approval. `changes` and
+    `change_since_close` are None where the earlier books are not known. `changed_months` are those
+    of partners; `flux` is None without a complete month. `ledger` is None where nobody knows what
+    the journal accrues. `to_be_paid` is empty without what is still to be paid, and where the
+    mapping does not say how to know.
     """
 
     version: int
@@ -105,6 +107,7 @@ class Verdicts:
     currencies: tuple[CurrencyTotals, ...]
     months: tuple[MonthVerdict, ...]
     closed_months: tuple[date, ...]
+    prepared: tuple[Prepared, ...]
     last_closed_at: datetime | None
     alerts: Alerts
     changes: Changes | None
@@ -145,6 +148,7 @@ class Verdicts:
             "severities": self.severities,
             "not_complete": self.not_complete,
             "months": [month_as_json(month) for month in self.months],
+            "prepared": [asdict(month) for month in self.prepared],
             "changed_months": self.changed_months.as_json(),
             "flux": self.flux.as_json() if self.flux else None,
             "ledger": self.ledger.as_json() if self.ledger else None,
@@ -181,6 +185,7 @@ def judge(figures: Figures) -> Verdicts:
         currencies=tuple(_totals(row, previous) for row in tables["currencies"]),
         months=judge_months(figures, is_all_known=is_known),
         closed_months=closed_months,
+        prepared=figures.prepared,
         last_closed_at=last_closed_at,
         alerts=judge_alerts(figures),
         changes=changes_since(previous, figures) if previous else None,
