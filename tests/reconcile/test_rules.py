@@ -50,6 +50,7 @@ ANOTHER, UNKNOWN = "another", "unknown partner"
 REFERRED = MAPPING.replace('id = "id"\npartner', 'id = "ref"\npartner', 1)  # may be missing
 USED, BILLED = [used("u")], billed("5.00")
 LATER, USD = {"issued": "2026-10-01T00:00:00Z"}, {"currency": "USD"}
+LAST = {"issued": "2026-10-02T00:00:00Z"}
 TAKEN_BACK = [billed("5.00", name="t", **USD), bill("v", line("u"), kind="credit", **USD)]
 CREDIT = [BILLED, bill("c", line("u", "2.00", 0), kind="credit", is_credit=False)]
 GONE = bill("c", line("u"), kind="credit")
@@ -77,6 +78,19 @@ VOID = again("5.00", status="void")
 VOID_CREDIT = [BILLED, bill("c", line("u", "2.00", 0), kind="credit", status="void")]
 ALL_OF_IT = billed("5.00", name="c", **LATER)
 NOTE = bill("n", line(None, "1.00"), kind="credit")
+CREDITED = [BILLED, bill("n", line("u"), kind="credit")]
+THIRD = [ALL_OF_IT, billed("5.00", name="d", **LAST)]
+HIGHER = [
+    billed("6.00"),
+    bill("n", line("u", "6.00"), kind="credit", **LATER),
+    billed("6.00", name="c", **LAST),
+]
+SECOND_CREDITED = [BILLED, ALL_OF_IT, bill("n", line("u"), kind="credit", **LATER), THIRD[1]]
+LESS_TWICE = [
+    billed("8.00"),
+    bill("n", line("u", "1.00", 0), kind="credit"),
+    bill("m", line("u", "1.00", 0), kind="credit"),
+]
 NO_CURRENCY: dict[str, Any] = {"currency": None}
 NO_QUANTITY = {**line("u"), "quantity": None}
 BLANK = "different: no currency -5.00; different: no currency 5.00"
@@ -119,6 +133,10 @@ CASES = [
     Case("fee beside usage of another month", USED, FEE_ELSEWHERE, f"{FEE} 9.00"),
     Case("second bill", USED, again("5.00", **LATER), TWICE + " 5.00"),
     Case("second bill, not by its name", USED, EARLIER, TWICE[:-1] + "c 5.00"),
+    Case("taken back, and billed again for more", USED, HIGHER, f"{AMOUNT} 1.00"),
+    Case("taken back, and billed twice", USED, [*CREDITED, *THIRD], TWICE[:-1] + "c 5.00"),
+    Case("billed again, and only that taken back", USED, SECOND_CREDITED, TWICE + " 5.00"),
+    Case("two equal credit notes", USED, LESS_TWICE, f"{AMOUNT} 1.00"),
     Case("a part, then all of it", USED, [billed("2.00"), ALL_OF_IT], TWICE + " 2.00"),
     Case("two lines that are more", USED, [billed("4.00", "4.00")], TWICE + " 3.00"),
     Case("two lines that add up", USED, [billed("3.00", "2.00")], verdict=BALANCED),
@@ -256,6 +274,10 @@ BY_MONTH = {
     "restated": f"{CHANGED} -1.00",
     "second bill": "different: two bills of the same amount 5.00",
     "second bill, not by its name": "different: two bills of the same amount 5.00",
+    "billed again, and only that taken back": "different: two bills of the same amount 5.00",
+    "taken back, and billed again for more": f"{AMOUNT} 1.00",
+    "taken back, and billed twice": "different: two bills of the same amount 5.00",
+    "two equal credit notes": f"{AMOUNT} 1.00",
     "two lines that are less": f"{AMOUNT} -1.00",
     "total above its lines": f"{AMOUNT} 0.50",
 }
@@ -341,6 +363,20 @@ def test_what_is_billed_twice_is_in_the_month_and_of_the_partner_of_its_bill(
         SELECT partner_id, month(month), difference, verdict, cause FROM finance.partner_months""")
     assert (ANOTHER, 9, 0, BALANCED, None) in verdicts
     assert ("third", 9, -5, WRONG, f"other partner {FIRST}") in verdicts
+
+
+BILLED_TO_ANOTHER = [
+    bill("a", line("u"), partner=ANOTHER),
+    bill("n", line("u"), partner=ANOTHER, kind="credit", **LATER),
+    bill("b", line("u"), **LATER),
+]
+corrected_books = home_with(USED, BILLED_TO_ANOTHER, [FIRST, ANOTHER])
+
+
+def test_a_bill_that_was_taken_back_names_no_partner(corrected_books: Stores) -> None:
+    assert corrected_books.rows(BREAKS) == []
+    verdicts = "SELECT verdict FROM reconciliation.summary"
+    assert corrected_books.rows(verdicts) == [(BALANCED,), (BALANCED,)]
 
 
 KEYS = "SELECT connection, key, currency FROM temp.{}"

@@ -10,12 +10,14 @@ WITH pairs AS (
         rows.connection,
         rows.key,
         coalesce(min(rows.partner) FILTER (rows.side = 'usage'), min(rows.partner)) AS partner,
-        min(rows.partner) FILTER (rows.side = 'billing') AS first_partner,
-        max(rows.partner) FILTER (rows.side = 'billing') AS last_partner,
+        min(rows.partner) FILTER (rows.side = 'billing' AND NOT rows.is_credited) AS first_partner,
+        max(rows.partner) FILTER (rows.side = 'billing' AND NOT rows.is_credited) AS last_partner,
         coalesce(min(rows.month) FILTER (rows.side = 'usage'), min(rows.month)) AS month,
         rows.currency,
         count(*) FILTER (rows.side = 'usage') AS used_rows,
         count(*) FILTER (rows.side = 'billing' AND rows.apart IS NULL) AS billed_rows,
+        count(*) FILTER (rows.side = 'billing' AND rows.apart IS NULL AND NOT rows.is_credited)
+            AS standing_rows,
         sum(rows.quantity) FILTER (rows.side = 'usage') AS used_quantity,
         sum(rows.quantity) FILTER (rows.side = 'billing') AS billed_quantity,
         sum(rows.amount) FILTER (rows.side = 'usage') AS used_amount,
@@ -70,7 +72,7 @@ WITH pairs AS (
         -- Lines that share one record, and do not add up to more than it, bill it once.
         NOT pairs.is_rounding AND NOT pairs.is_tolerated
             AND sign(pairs.difference) <> -sign(coalesce(pairs.used_amount, 0)) AS is_too_much,
-        NOT is_month AND pairs.billed_rows > pairs.used_rows
+        NOT is_month AND pairs.standing_rows > pairs.used_rows
             AND (NOT getvariable('has_amount') OR pairs.is_unknown OR is_too_much)
             AS is_billed_twice,
         -- A credit note may lower the price of what it names, and not its quantity.

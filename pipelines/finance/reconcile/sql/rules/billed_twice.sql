@@ -3,13 +3,15 @@
 -- needs: exceptions usage.id billing.line_usage
 -- may lack: billing.line_usage
 -- remedy: Dispute the second bill. The bill that was issued first counts.
+-- A line that a credit note takes back in full bills nothing: neither first nor again.
 -- Where lines beyond the first are not what is billed too much, as after a part of the usage was
 -- billed, all rows of the pair are: their difference is what to dispute.
 -- The month and the partner are those of the second bill: that is where too much is billed. Lines of a
 -- bill without a period may have several months, each a break.
 WITH ordered AS (
     SELECT
-        rows.*, rows.side = 'billing' AND rows.apart IS NULL AS is_line,
+        rows.*,
+        rows.side = 'billing' AND rows.apart IS NULL AND NOT rows.is_credited AS is_line,
         row_number() OVER (
             PARTITION BY rows.connection, rows.key, rows.currency, is_line
             ORDER BY rows.issued_at, rows.number, rows.bill, rows.id

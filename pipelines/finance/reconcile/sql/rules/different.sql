@@ -29,9 +29,9 @@ SELECT
             THEN 'two bills of the same amount'
          ELSE rows.status END AS cause
 FROM (
-    -- What each bill has of the pair.
+    -- What each bill has of the pair, unless a credit note takes it back.
     SELECT
-        paired.*, if(paired.side = 'billing', sum(paired.amount) OVER (
+        paired.*, if(paired.side = 'billing' AND paired.apart IS NULL AND NOT paired.is_credited, sum(paired.amount) OVER (
             PARTITION BY paired.connection, paired.key, paired.currency, paired.bill
         ), NULL) AS of_bill
     FROM paired
