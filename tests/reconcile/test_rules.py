@@ -16,6 +16,7 @@ NEW_NOTE = "not_billed: its bill has the new status credit note"
 LATE = "not_billed: recorded after the last bill"
 NOT_USED = "not_used: billed without usage"
 FEE = "unreferenced: lines without usage"
+WHOLE = "unreferenced: bill without lines"
 ABOVE, BELOW = "unreferenced: total above its lines", "unreferenced: total below its lines"
 BOTH = "unreferenced: lines without usage, and its total differs from its lines"
 TWICE = "billed_twice: usage is also on bill {name} b"
@@ -120,6 +121,8 @@ CASES = [
     Case("discount", USED, [bill("b", line("u"), line(None, "-1.00"))], f"{FEE} -1.00"),
     Case("total above its lines", USED, [billed("5.00", total="5.50")], f"{ABOVE} 0.50"),
     Case("total below its lines", USED, [billed("5.00", total="4.50")], f"{BELOW} -0.50"),
+    Case("bill without lines", [], [bill("b", total="5.00")], f"{WHOLE} 5.00"),
+    Case("bill without lines that takes off", [], [bill("b", total="-5.00")], f"{WHOLE} -5.00"),
     Case("total that is rounding", USED, [billed("5.00", total="5.000001")], verdict=BALANCED),
     Case(
         "fee and total", USED, [bill("b", line("u"), *TWO_FEES[:1], total="15.00")], f"{BOTH} 10.00"
@@ -262,6 +265,8 @@ BY_MONTH = {
     "no partner": "unknown_partner: billing without a partner 5.00",
     "bill without a partner": f"{NO_BILL} -5.00",
     "three bills, no line of which is all of it": f"{AMOUNT} 6.00",
+    "bill without lines": f"{NOT_USED} 5.00",
+    "bill without lines that takes off": f"{NOT_USED} -5.00",
     "blank reference": f"{AMOUNT} 9.00",
     "blank usage": f"{NO_BILL} -5.00",
     "not billed": f"{NO_BILL} -5.00",

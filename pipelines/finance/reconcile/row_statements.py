@@ -80,7 +80,7 @@ WITH bills AS NOT MATERIALIZED ({bills}), lines AS NOT MATERIALIZED (
     SELECT
         bills.* EXCLUDE (amount, unread, unread_text, fee) {line_dates},
         coalesce({line_fee}, bills.fee) AS fee,
-        line._index::VARCHAR AS line, {line_usage} AS reference,
+        line._index::VARCHAR AS line, false AS is_whole, {line_usage} AS reference,
         nullif(concat_ws(',', bills.unread, {line_unread}), '') AS unread,
         coalesce({line_unread_text}, bills.unread_text) AS unread_text,
         {line_plan} AS plan, {line_metric} AS metric, {line_unit} AS unit,
@@ -104,7 +104,7 @@ WITH bills AS NOT MATERIALIZED ({bills}), lines AS NOT MATERIALIZED (
         bills.* REPLACE (
             if(sums._key IS NULL, bills.amount, {total} - coalesce(sums.amount, 0)) AS amount
         ),
-        'rest' AS line, NULL::VARCHAR AS reference
+        'rest' AS line, sums._key IS NULL AS is_whole, NULL::VARCHAR AS reference
     FROM bills
     LEFT JOIN sums USING (connection, _key, _valid_from)
     WHERE sums._key IS NULL OR {total} <> coalesce(sums.amount, 0)

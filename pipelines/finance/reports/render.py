@@ -41,6 +41,7 @@ TO_DO: Final = {
     "the bill is no longer in the list": "Ask why the bill was withdrawn.",
     "recorded after the last bill": "Request it on the next bill.",
     "changed after the bill": "Request a correction of the bill.",
+    "bill without lines": "Ask for the lines, or what the bill is for.",
     "total above its lines": "Ask why the total is not the sum of the lines.",
     "total below its lines": "Ask why the total is not the sum of the lines.",
 }

@@ -24,6 +24,7 @@ OF_CAUSE: Final = {
     "other partner": "Usage that is billed to another account",
     "usage of another partner": "Billed, and no usage of this account is known for it",
     "rounding adds up": "Rounding of many bill lines adds up",
+    "bill without lines": "The bill has no lines",
     "total above its lines": "The total of the bill is above the sum of its lines",
     "total below its lines": "The total of the bill is below the sum of its lines",
 }

@@ -18,6 +18,7 @@ WITH strangers AS (
         billed.month, billed.currency, billed.apart, billed.unseen, billed.unread, billed.quantity,
         billed.amount, billed.issued_at, billed._scan_id, billed._page, billed._row,
         coalesce(billed.fee, others.kind) AS kind, billed.id LIKE '%#rest' AS is_rest,
+        billed.is_whole,
         coalesce(is_rest AND billed.unread IS NULL AND TRY_CAST(abs(billed.amount)
             AS DECIMAL(38, 18)) < currencies.minor_unit * 0.001, false) AS is_small,
         is_small AND abs(sum(billed.amount) FILTER (is_small) OVER one) < currencies.minor_unit

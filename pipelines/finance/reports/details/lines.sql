@@ -4,7 +4,7 @@
 -- What a bill has above or below its lines is a line, too: so they add up to its total.
 WITH lines AS (
     SELECT
-        listed.place AS bill, regexp_extract(lines.id, '#(\d+|rest)$', 1) AS line,
+        listed.place AS bill, lines.is_whole, regexp_extract(lines.id, '#(\d+|rest)$', 1) AS line,
         count(*) OVER (PARTITION BY listed.place) AS lines,
         lines.connection, lines.reference, lines.fee, lines.plan, lines.metric, lines.region, lines.unit,
         lines.quantity, lines.price, lines.amount
@@ -20,7 +20,9 @@ WITH lines AS (
     GROUP BY used.connection, used.id
 )
 SELECT
-    lines.bill, if(lines.line = 'rest', 'total minus lines', '#' || lines.line) AS line,
+    lines.bill,
+    CASE WHEN lines.is_whole THEN 'total, without lines'
+         WHEN lines.line = 'rest' THEN 'total minus lines' ELSE '#' || lines.line END AS line,
     lines.lines, lines.reference, lines.fee, coalesce(lines.plan, named.plan) AS plan,
     coalesce(lines.metric, named.metric) AS metric,
     coalesce(lines.region, named.region) AS region, coalesce(lines.unit, named.unit) AS unit,

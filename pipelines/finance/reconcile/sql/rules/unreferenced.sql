@@ -14,7 +14,8 @@ WITH found AS (
 SELECT
     found.*,
     concat(
-        CASE WHEN NOT found.has_rest THEN 'lines without usage'
+        CASE WHEN found.is_whole THEN 'bill without lines'
+             WHEN NOT found.has_rest THEN 'lines without usage'
              WHEN NOT found.is_only_rest THEN 'lines without usage, and its total differs from its lines'
              WHEN found.difference > 0 THEN 'total above its lines'
              ELSE 'total below its lines' END,
