@@ -114,7 +114,7 @@ def _export_books(session: AppSession, folder: Path | None, *, records: bool) ->
     books = books_folder.published()
     if books is None:  # which `require_books` refuses
         raise ValueError("there are no books")
-    with hold_lock(session.metadata.locks, "export"), open_for_queries(session) as db:
+    with hold_lock(session.metadata.locks, "export"), open_for_queries(session.warehouse) as db:
         default = session.home.exports / f"v{books.version:08}-{BOOKS}"
         with _new_folder(folder, default) as (part, whole):
             file = part / f"{BOOKS}.duckdb"

@@ -14,12 +14,15 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from pipelines.config.home import Home
+from pipelines.config.settings import load_settings
 from pipelines.config.values import BUCKET, PREFIX
 from pipelines.core.errors import ConfigurationError, StorageFailed
 from pipelines.core.files import held, replacing, storing, swap_symlink, write_durably
 from pipelines.files import pointer
 from pipelines.files.open_store import open_bucket
 from pipelines.files.pointer import FOLDERS, LINKS, POINTER, Pointer, PublishedFile
+from pipelines.warehouse.memory_limit import MemoryLimit
+from pipelines.warehouse.version_files import Warehouse
 
 if TYPE_CHECKING:
     from pipelines.files.bucket import Bucket
@@ -42,6 +45,17 @@ class Pulled(msgspec.Struct, frozen=True):
 def default_folder() -> Path:
     """Return the folder of the home, where files are looked for. Raises ConfigurationError."""
     return Home.from_environment().root
+
+
+def pulled_files() -> Warehouse | None:
+    """Return the files in the folder of the home if they were pulled; None: it is a home.
+
+    They are only read, and need neither connections nor a database. Raises ConfigurationError.
+    """
+    home = Home.from_environment()
+    if not (home.root / STATE).is_file():
+        return None
+    return Warehouse(home, MemoryLimit.of(load_settings(home).memory_limit))
 
 
 def pull(

@@ -75,7 +75,8 @@ def sql(
     _json: program.Json = False,
 ) -> int:
     """Query the published books and their version of the warehouse; changes nothing."""
-    with finance.sql.open_for_queries(open_home()) as db:
+    warehouse = app.pull.pulled_files() or open_home().warehouse
+    with finance.sql.open_for_queries(warehouse) as db:
         if query:
             show(finance.sql.answer(db, query), if_empty="No rows.")
             return ExitCode.DONE

@@ -20,7 +20,7 @@ from pipelines.finance.reconcile.statements import RULES
 from pipelines.finance.reconcile.views import create_pair_view, create_row_views
 from pipelines.versions.stores import Stores
 from pipelines.warehouse.books import BooksFolder
-from pipelines.warehouse.version_files import Version
+from pipelines.warehouse.version_files import Version, Warehouse
 
 MAPPING: Final = "SELECT books.mapping FROM meta.books AS books"
 SHOWN_VALUES: Final = 12
@@ -71,10 +71,17 @@ def open_books(stores: Stores) -> Iterator[Opened]:
 
     Raises PartnerSyncError where nothing is published, or what is published cannot be read.
     """
-    folder = BooksFolder(stores.warehouse)
+    with open_books_of(stores.warehouse) as opened:
+        yield opened
+
+
+@contextmanager
+def open_books_of(warehouse: Warehouse) -> Iterator[Opened]:
+    """Do as `open_books` for files alone, which may have been pulled. Raises the same."""
+    folder = BooksFolder(warehouse)
     books = folder.published()
-    version = stores.warehouse.version(books.version) if books else None
-    version = version or stores.warehouse.require_published()
+    version = warehouse.version(books.version) if books else None
+    version = version or warehouse.require_published()
     with folder.open(books, version) as db:
         yield version, db
 

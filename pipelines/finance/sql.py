@@ -8,9 +8,9 @@ import duckdb
 
 from pipelines.core.errors import ConfigurationError
 from pipelines.core.text import printable
-from pipelines.finance.reconciled import create_rows, open_books
-from pipelines.versions.stores import Stores
+from pipelines.finance.reconciled import create_rows, open_books_of
 from pipelines.warehouse.duckdb_file import Row
+from pipelines.warehouse.version_files import Warehouse
 
 # All rows of both sides, which books do not store, with the names of partners.
 ROWS: Final = """
@@ -29,13 +29,13 @@ VIEWS: Final = {
 
 
 @contextmanager
-def open_for_queries(stores: Stores) -> Iterator[duckdb.DuckDBPyConnection]:
+def open_for_queries(warehouse: Warehouse) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open the published books with their version, and temporary views of all rows.
 
     `used_records`, `billed_lines` and `matches` (all pairs) are missing where nothing is mapped.
     Raises PartnerSyncError.
     """
-    with open_books(stores) as (_version, db):
+    with open_books_of(warehouse) as (_version, db):
         with suppress(ConfigurationError, duckdb.CatalogException):
             create_rows(db)
             for name, (side, apart) in VIEWS.items():

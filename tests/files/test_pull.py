@@ -11,10 +11,12 @@ import pytest
 
 from pipelines.app.nightly import build_with_books
 from pipelines.app.pull import pull
-from pipelines.core.errors import ConfigurationError, NewerFormat, StorageFailed
+from pipelines.config.home import Home
+from pipelines.core.errors import ConfigurationError, ExitCode, NewerFormat, StorageFailed
 from pipelines.files import pointer
 from pipelines.files.bucket import Bucket
 from pipelines.files.pointer import POINTER, Pointer
+from tests.cli.conftest import Cli
 from tests.forked import run_forked
 from tests.on_bucket import moved
 from tests.versions.homes import Reading, Stores, read, usage
@@ -73,6 +75,22 @@ def test_what_is_published_is_pulled_and_what_is_gone_is_deleted(
     assert versions == ["v00000002.duckdb", "v00000003.duckdb"]
     with duckdb.connect(folder / "books.duckdb", read_only=True) as db:
         assert db.execute("SELECT version FROM meta.books").fetchall() == [(3,)]
+
+
+def test_a_pulled_folder_is_queried_without_a_home(
+    published: Stores, bucket: Bucket, tmp_path: Path
+) -> None:
+    moved(published, bucket)
+    folder = tmp_path / "here"
+    pull(folder, bucket.url, bucket.endpoint)
+    before = sorted(folder.rglob("*"))
+    query = (
+        "SELECT count(*) AS rows, (SELECT version FROM meta.books) AS version FROM current.usage"
+    )
+    assert Cli(Home(folder)).json("sql", query) == [{"rows": 10, "version": 1}]
+    refused = Cli(Home(folder))("sql", "DELETE FROM history.usage", code=ExitCode.USAGE)
+    assert "read-only" in refused.stderr
+    assert sorted(folder.rglob("*")) == before
 
 
 def test_a_reader_reads_all_the_time_while_versions_are_pulled_and_deleted(
