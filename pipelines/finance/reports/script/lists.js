@@ -48,8 +48,8 @@ const Lists = (() => {
 
   const FOUND_BY = ["partner", "partner_id", "bill", "break_id"];
 
-  // Return the rows that filters select, those of each list and that of its own column. What is found is the partner, bill or break of this name,
-  // or any row with these letters in one of them.
+  // Return the rows that all filters select; `own` is the column of this list's own filter.
+  // `partner` finds the partner, bill or break of this name, or else each that contains it.
   function select(rows, filters, own) {
     const wanted = filters.partner;
     const isName = rows.some((row) => FOUND_BY.some((name) => row[name] === wanted));
