@@ -129,6 +129,9 @@ class BillingRoles(values.Table):
     line_quantity: Role = _role("quantity of a line")
     line_price: Role = _role("price of one unit on a line")
     line_amount: Role = _role("amount of a line")
+    line_currency: Role = _role(
+        "ISO 4217 code of a line; not compared if it is not that of its bill"
+    )
 
 
 class Terms(values.Table):

@@ -144,8 +144,11 @@ def _about(row: Row) -> Doubt:
         return Doubt(side, message, QUARANTINE, is_quarantine=True)
     role = row["role"]
     field = printable(row["field"] or "")
+    why = "cannot be read"
+    if role == "line_currency":
+        why = "cannot be compared, as a line is of another currency than its bill"
     message = (
-        f"{records} of {side} cannot be read: field {field} ({side}.{role}), such as "
+        f"{records} of {side} {why}: field {field} ({side}.{role}), such as "
         f"`{printable(row['example'], LONGEST)}`.{amounts} Months to which they may belong are not "
         "proven."
     )

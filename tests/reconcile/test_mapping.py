@@ -57,9 +57,10 @@ def test_accept_writes_the_proposal(usual_home: Stores) -> None:
     text = accept(usual_home)
     assert file.resolve() == checkout
     assert text == (
-        f"Wrote {file}, 37 of 47 roles. Without a field: usage.unit, usage.region, "
+        f"Wrote {file}, 37 of 48 roles. Without a field: usage.unit, usage.region, "
         "billing.organization, billing.paid, billing.open, billing.credit_kinds, "
-        "billing.line_plan, billing.line_metric, billing.line_unit, billing.line_region."
+        "billing.line_plan, billing.line_metric, billing.line_unit, billing.line_region, "
+        "billing.line_currency."
     )
     assert file.stat().st_mode & 0o777 == 0o600
     assert mapped(usual_home).fields()["billing.line_amount"] == "lines[].amount"

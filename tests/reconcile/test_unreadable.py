@@ -111,6 +111,40 @@ def test_a_bill_with_an_object_for_lines_leaves_the_lines_of_other_bills(
     assert {row[1] for row in one_object.rows(BREAKS)} <= {"p0"}
 
 
+OF_LINES = f'{MAPPING}line_currency = "lines[].currency"\n'
+WITHOUT_USAGE = OF_LINES.replace('line_usage = "lines[].usage"\n', "")
+
+
+def _line_currencies(stores: Stores) -> None:
+    stores.configure()
+    names = {"p0": "EUR", "p1": " eur", "p2": None, "p3": "USD"}
+    bills = []
+    for name, currency in names.items():
+        bills.append(bill(f"b{name}", {**line(name), "currency": currency}, partner=name))
+    usage = [used(name, partner=name) for name in names]
+    publish(stores, mapping=OF_LINES, partners=partners(names), usage=usage, billing=bills)
+
+
+line_currencies = home_of(_line_currencies)
+
+
+def test_a_line_of_another_currency_than_its_bill_is_not_compared(line_currencies: Stores) -> None:
+    verdicts = "SELECT partner, verdict FROM reconciliation.summary ORDER BY ALL"
+    balanced = [(name, "balanced") for name in ("p0", "p1", "p2")]
+    assert line_currencies.rows(verdicts) == [*balanced, ("p3", "not proven")]
+    assert line_currencies.rows("SELECT key, status FROM reconciliation.exceptions") == [
+        ("p3", "unreadable")
+    ]
+    said = Cli(line_currencies.home)("breaks", code=3).stdout
+    assert (
+        "1 record of billing cannot be compared, as a line is of another currency than its bill: "
+        "field lines[].currency (billing.line_currency), such as `USD`."
+    ) in " ".join(said.split())
+    # Months are compared by the totals of bills.
+    publish(line_currencies, mapping=WITHOUT_USAGE)
+    assert {verdict for _partner, verdict in line_currencies.rows(verdicts)} == {"balanced"}
+
+
 def _periods(stores: Stores) -> None:
     stores.configure()
     names = [f"p{at}" for at in range(len(SPELLED) + len(GUESSED))]

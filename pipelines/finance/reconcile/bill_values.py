@@ -67,6 +67,21 @@ def fee(mapping: Mapping, values: dict[str, str]) -> str:
     return _first_of(cases)
 
 
+def unread_line(unread: dict[str, str], currency: str) -> dict[str, str]:
+    """Return what of a line cannot be compared: what cannot be read, or another currency.
+
+    `unread` has the expressions of the first. The amount of a line is one in the currency of its
+    bill, so that lines add up to the total.
+    """
+    is_other = f"{currency} <> bills.currency"
+    other = f"CASE WHEN {is_other} THEN 'line_currency' END"
+    other_text = f"CASE WHEN {is_other} THEN {currency} END"
+    return {
+        "unread": f"nullif(concat_ws(',', {unread['unread']}, {other}), '')",
+        "unread_text": f"coalesce({unread['unread_text']}, {other_text})",
+    }
+
+
 def compared(value: str) -> str:
     """Return the expression of a status or kind as it is compared; see `lower_trimmed`."""
     return f"lower(trim({value}, '{SPACES}'))"

@@ -45,10 +45,10 @@ QUANTITIES: Final = ("usage.quantity", "billing.line_quantity")
 # Roles without which a figure is wrong: a record with one that cannot be read is unreadable.
 NEEDED: Final = (
     "id", "partner", "period", "amount", "currency", "quantity", "status", "kind", "line_usage",
-    "line_amount", "line_quantity",
+    "line_amount", "line_quantity", "line_currency",
 )  # fmt: skip
 IDENTIFIERS: Final = ("id", "partner", "line_usage")  # a blank one identifies nothing
-LINES: Final = ("billing.line_usage", "billing.line_amount")
+LINES: Final = ("billing.line_usage", "billing.line_amount", "billing.line_currency")
 COUNTER: Final = count()
 READINGS: Final = pa.schema(
     {
@@ -179,6 +179,8 @@ class Sides:
         if side == "billing":
             self._add_bill_values(names)
         of_line = readings.unread(side, "line")
+        if side == "billing" and self.by_usage and "billing.line_currency" in self.columns:
+            of_line = bill_values.unread_line(of_line, names["line_currency"])
         names["line_unread"] = of_line["unread"]
         names["line_unread_text"] = of_line["unread_text"]
         names["table"] = self._table(side)
@@ -261,7 +263,7 @@ class Sides:
     def _value(self, side: str, name: str) -> str:
         """Return the expression of a role. Amounts and prices in minor units become major ones."""
         value = self._readings.value(f"{side}.{name}")
-        if name == "currency":
+        if name in {"currency", "line_currency"}:
             return code_of(value)
         if name in IDENTIFIERS:
             return f"nullif({value}, '')"

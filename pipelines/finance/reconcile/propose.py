@@ -103,6 +103,7 @@ class _Search:
         items = self._choices.free("billing.line_usage")
         rare = [column for column in items if shares[column]["different"].value >= SOME]
         self._refer("billing.line_usage", "usage.id", rare)
+        self._choices.choose_by("codes", "billing.line_currency")
         self._money("usage.")
         self._money("billing.line_")
         self._agree()

@@ -44,7 +44,7 @@ SELECT
     records.side = 'partners' OR list_has_any(records.names, ['period', 'record'])
         OR (records.side = 'billing' AND records.quarantine IS NOT NULL AND records.month IS NULL)
         AS any_month,
-    records.side = 'partners' OR list_has_any(records.names, ['currency', 'record']) AS any_currency,
+    records.side = 'partners' OR list_has_any(records.names, ['currency', 'line_currency', 'record']) AS any_currency,
     records.side = 'partners' OR coalesce(records.is_whole, false)
         OR list_has_any(records.names, ['amount', 'line_amount', 'lines', 'record']) AS any_amount,
     records._scan_id, records._page, records._row
