@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from itertools import product
@@ -18,6 +19,7 @@ from pipelines.finance.doubt import Doubt
 from pipelines.finance.report import read_figures_of_books
 from pipelines.finance.reports.amounts import EXACT, add_up
 from pipelines.finance.reports.month_verdicts import Answer, MonthVerdict, SignOff
+from pipelines.finance.reports.prepared import Prepared
 from pipelines.finance.reports.queries import QUERIES, Figures, in_order, read_figures, read_query
 from pipelines.finance.reports.verdicts import judge
 from pipelines.metadata.tables import Notification
@@ -120,6 +122,18 @@ def test_what_is_said_of_the_sign_off() -> None:
         ({"state": None, "place": 0}, SignOff.NOT_SIGNED_OFF),
     ):
         assert month_of(made(recent=[{**CELL, **changes}])).sign_off is expected, changes
+
+
+def test_a_month_that_is_prepared_for_all_connections_waits_for_approval() -> None:
+    for state, connections, expected in (
+        (None, None, SignOff.PREPARED),
+        ("reopened", None, SignOff.PREPARED),
+        (None, ("a",), SignOff.NOT_SIGNED_OFF),
+        ("closed", None, SignOff.UNCHANGED),
+    ):
+        prepared = Prepared(OCTOBER, 1, "ann", NOON, connections)
+        figures = replace(made(recent=[{**CELL, "state": state}]), prepared=(prepared,))
+        assert month_of(figures).sign_off is expected, (state, connections)
 
 
 def test_one_currency_that_is_not_proven_or_not_balanced_decides_for_the_month() -> None:
