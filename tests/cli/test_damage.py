@@ -88,7 +88,7 @@ DAMAGES += [forbid] if os.geteuid() else []  # root may read everything
 def marked(*values: Damage | Find) -> Any:
     """Return a case: one kind of damage runs in `make test-all`, the others in `make test-slow`."""
     # Of a copy, the manifest is enough; scan files are in tests/versions/test_disk, too.
-    is_slow = cut not in values or not {copied_rows, scan}.isdisjoint(values)
+    is_slow = cut not in values or not {copied_rows, scan, mapping}.isdisjoint(values)
     mark = pytest.mark.slow if is_slow else pytest.mark.long
     return pytest.param(*values, marks=mark, id="-".join(each.__name__ for each in values))
 

@@ -22,6 +22,7 @@ pytestmark = pytest.mark.long
 NOISE = 4_000  # bytes in each of 150 bills, so that scan files are larger than metadata.db
 # Too little for the metadata database, a scan file, a copy of the base, the new version.
 KIB = [0, 4, 32, 64, 100, 300, 700, 1_000, 2_000, 2_600, 4_000, 16_000]
+SLOW = {4, 64, 300, 1_000, 2_600}
 ROWS = "FROM current.billing ORDER BY _key"
 SYNC = "sync -s billing"
 # Which file, what it holds instead, and what commands then say, with their exit codes.
@@ -89,7 +90,10 @@ def partner_sync(home: Home, command: str, kib: int = 10**6) -> tuple[int, str]:
     return code, text
 
 
-@pytest.mark.parametrize("kib", KIB)
+@pytest.mark.parametrize(
+    "kib",
+    [pytest.param(kib, marks=[pytest.mark.slow] if kib in SLOW else []) for kib in KIB],
+)
 def test_a_full_disk_at_any_moment(kib: int, home: Home) -> None:
     before = rows(home, ROWS)
     code, text = partner_sync(home, SYNC, kib)
