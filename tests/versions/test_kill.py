@@ -205,8 +205,8 @@ WORK = {
 
 RARE = ("prepare", "erase", "prune", "rollback")  # minutes; most of their steps are those of others
 # Most steps are those of one kind of file after the other. The slow tests kill at each step.
-EVERY = {name: 11 for name in WORK if name not in RARE}
-EVERY |= {"books": 23, "rollback with books": 23, "close": 47}  # their steps are many, and alike
+EVERY = {name: 5 for name in WORK if name not in RARE}
+EVERY |= {"books": 11, "rollback with books": 11, "close": 23}  # their steps are many, and alike
 
 
 def open_copy(copy: Path, _number: int) -> Stores:
