@@ -105,22 +105,24 @@ def test_disputed_and_undisputed_amounts_are_said(stores: Stores) -> None:
     bills = [
         bill("right", line("u"), status="open", amountDue="5.00"),
         bill("more", line("w", "7.50"), status="open", amountDue="2.50"),
+        bill("less", line("y", "0.40"), status="open", amountDue="0.40"),  # there is no dispute
         bill("nobody can say", line("v", "3.00"), status="open", amountDue=None),
         bill("dollars", line("x", "1.00"), status="open", amountDue="1.00", currency="USD"),
     ]
-    usage = [used("u"), used("w", "7.00"), used("v", "3.00"), used("x", "1.00", currency="USD")]
+    usage = [used("u"), used("w", "7.00"), used("v", "3.00"), used("y", "0.50")]
+    usage += [used("x", "1.00", currency="USD")]
     stores.configure()
     publish(stores, mapping=BY_ALL, partners=partners([FIRST]), usage=usage, billing=bills)
     sums = Cli(stores.home).json("report")["verdict"]["to_be_paid"]
     assert sums == [
         _to_be_paid(
-            "EUR", disputed=("2.50", 1), undisputed=("5.00", 2), total=("7.50", 3), unknown=1
+            "EUR", disputed=("2.50", 1), undisputed=("5.40", 3), total=("7.90", 4), unknown=1
         ),
         _to_be_paid("USD", disputed=("0.00", 0), undisputed=("1.00", 1), total=("1.00", 1)),
     ]
     page = page_text(stores)
     assert (
-        "Currency Disputed Undisputed All EUR 1: 2.50 2: 5.00 3: 7.50 USD 0: 0.00 1: 1.00" in page
+        "Currency Disputed Undisputed All EUR 1: 2.50 3: 5.40 4: 7.90 USD 0: 0.00 1: 1.00" in page
     )
     assert "Of 1 bill in EUR, nobody can say what is open." in page
 

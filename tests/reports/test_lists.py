@@ -306,6 +306,13 @@ def test_why_amounts_changed_adds_up(detailed: Figures) -> None:
     months = [row["month"] for row in changes["rows"]]
     assert months == sorted(months, reverse=True)
     assert len({*months}) > 1  # the newest and others: a filter chooses one
+    sums: dict[tuple[str, ...], Decimal] = {}
+    for row in changes["rows"]:
+        what = (row["month"], row["currency"], row["side"])
+        add = EXACT.add if row["partner"] is None else EXACT.subtract  # all partners, or one
+        sums[what] = add(sums.get(what, Decimal(0)), Decimal(row["difference"]))
+    assert not any(sums.values())
+    assert any(row["partner"] is None for row in changes["rows"])
     for row in changes["rows"]:
         rest = EXACT.subtract(Decimal(row["now"]), Decimal(row["before"]))
         assert rest == Decimal(row["difference"])

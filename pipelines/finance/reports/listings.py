@@ -185,7 +185,8 @@ LISTINGS: Final = (
         ),
         "partner-sync breaks --state resolved",
         "Resolved by a person, with the reason; accepted by the mapping, though the records still "
-        "show it; or no longer found. Select a number to see its records.",
+        "show it; or no longer found. Select a number to see its records, if a person resolved it: "
+        "books keep none of the others.",
     ),
     Listing(
         "partner-months",
@@ -273,7 +274,9 @@ LISTINGS: Final = (
         "changes",
         "Why amounts changed",
         (
-            Column("partner", "Partner", "partner", "partner-months", ALL_MONTHS),
+            Column(
+                "partner", "Partner", "partner", "partner-months", ALL_MONTHS, empty="all partners"
+            ),
             CONNECTION,
             MONTH,
             Column("side", "Used or billed"),

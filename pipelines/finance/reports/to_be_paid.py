@@ -14,8 +14,9 @@ from pipelines.warehouse.duckdb_file import Row
 class ToBePaid:
     """What is still to be paid in a currency, less credit notes.
 
-    `disputed` is that of bills with an open break, `undisputed` that of all others. Of
-    `unknown_bills`, nobody can say what is open: they are counted, and add nothing.
+    `disputed` is that of bills of which an open break says that they bill too much, or cannot say
+    how much; `undisputed` that of all others. Of `unknown_bills`, nobody can say what is open: they
+    are counted, and add nothing.
     """
 
     currency: str | None

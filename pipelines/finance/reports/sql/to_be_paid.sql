@@ -1,4 +1,4 @@
--- What is still to be paid: of bills with an open break, whose amount may be wrong, and of all others.
+-- What is still to be paid: of bills that bill too much, by an open break, and of all others.
 -- needs: currencies
 SELECT
     receivables.currency, count(disputed.bill) AS disputed_bills,
@@ -12,6 +12,6 @@ FROM finance.receivables AS receivables
 JOIN currencies ON currencies.currency IS NOT DISTINCT FROM receivables.currency
 LEFT JOIN finance.bills_with_breaks AS disputed
     ON disputed.connection = receivables.connection AND disputed.bill = receivables.bill
-    AND disputed.is_open
+    AND disputed.is_disputed
 GROUP BY receivables.currency, currencies.place
 ORDER BY currencies.place
