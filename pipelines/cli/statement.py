@@ -1,4 +1,4 @@
-"""The command that writes statements for partners, and lists what was written."""
+"""The command that writes statements for partners, lists them, and notes that one was sent."""
 
 from datetime import date, datetime
 from typing import Annotated, Any
@@ -12,8 +12,11 @@ from pipelines.core.errors import ConfigurationError, ExitCode
 from pipelines.core.text import counted, printable
 
 WRITTEN = ("month", "connection", "partner", "name", "number", "source", "state")
-LISTED = (*WRITTEN, "written_at", "written_by")
+LISTED = (*WRITTEN, "written_at", "written_by", "sent")
 FORMAT = "%Y-%m"
+DAY = "%Y-%m-%d"
+NOT_NOTED = "not noted"
+EXAMPLE = "`partner-sync statement acme 2026-09 --sent 1 --to billing@acme.example`"
 
 
 @program.command(rich_help_panel=program.FINANCE)
@@ -33,6 +36,15 @@ def statement(  # noqa: PLR0913 - a command's parameters are its options
     pdf: Annotated[
         bool, Option("--pdf/--no-pdf", help="Also as PDF, if a browser is here.")
     ] = True,
+    sent: Annotated[
+        int, Option("--sent", help="Note that this number was sent; writes no statement.")
+    ] = 0,
+    sent_to: Annotated[
+        str, Option("--to", help="Whom it was sent to, such as an address. With --sent.")
+    ] = "",
+    sent_on: Annotated[
+        str, Option("--on", help="Day on which it was sent. Default: today in UTC.")
+    ] = "",
     _json: program.Json = False,
 ) -> int:
     """Write what a partner used and was billed in a month, and what is asked for."""
@@ -40,6 +52,16 @@ def statement(  # noqa: PLR0913 - a command's parameters are its options
         month = partner
         partner = ""
     session = open_home()
+    if sent or sent_to or sent_on:
+        if all_partners or list_written or not (partner and month and sent and sent_to):
+            raise ConfigurationError(
+                "A note needs a partner, a month, --sent and --to, without --all and --list. "
+                "Nothing was noted.",
+                f"Example: {EXAMPLE}.",
+            )
+        asked = (_first_day(month), partner, connection)
+        finance.statement_sent.note_sent(session, asked, sent, sent_to, _day(sent_on))
+        return _list(session, partner, month, connection)
     if list_written:
         return _list(session, partner, month, connection)
     if all_partners == bool(partner) or not month:
@@ -75,11 +97,20 @@ def _list(session: "app.session.AppSession", partner: str, month: str, connectio
     first = _first_day(month) if month else None
     rows = finance.statement.list_statements(session, first, partner, connection)
     _add_states(rows)
-    show(rows, LISTED, if_empty="No such statement was written.")
+    shown = [{**row, "sent": _sent(row)} for row in rows]
+    show(shown, LISTED, json_value=rows, if_empty="No such statement was written.")
     for row in rows:
         for file in row["files"] or ():
             line(f"{file}: SHA-256 {row['sha256'][file.rpartition('/')[2]]}")
     return ExitCode.NEEDS_ATTENTION if _say_problems(rows) else ExitCode.DONE
+
+
+def _sent(row: dict[str, Any]) -> str | None:
+    """Return when a statement was sent, to whom, and who noted it; None for a problem only."""
+    if not row["number"]:
+        return None
+    notes = [f"{note['day']} to {note['to']}, noted by {note['noted_by']}" for note in row["sent"]]
+    return "; ".join(notes) or NOT_NOTED
 
 
 def _add_states(rows: list[dict[str, Any]]) -> None:
@@ -111,6 +142,18 @@ def _is_month(text: str) -> bool:
     except ConfigurationError:
         return False
     return True
+
+
+def _day(text: str) -> date | None:
+    """Return a day, None for no text. Raises ConfigurationError."""
+    if not text:
+        return None
+    try:
+        return datetime.strptime(text, DAY).date()  # noqa: DTZ007 - it has no time
+    except ValueError:
+        raise ConfigurationError(
+            f"`{printable(text, 20)}` is no day. Nothing was noted.", "Write it as 2026-10-05."
+        ) from None
 
 
 def _first_day(month: str) -> date:

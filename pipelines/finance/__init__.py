@@ -12,7 +12,8 @@ when it is first used, as in `app`.
 - Closes: `close.py` and `freeze.py`, if `close_refusals.py` and `signing.py` allow it; `closing/`
   writes the copy. Another user runs `approve.py`; `approvals.py` takes that over from `inbox.py` or
   `database_approvals.py`, unless `late_postings.py` refuses.
-- Pages: `report.py` with `reports/`, `statement.py` with `statements/`.
+- Pages: `report.py` with `reports/`, `statement.py` with `statements/`; `statement_sent.py` notes
+  what was sent.
 - Queries: `reconciled.py` opens books with their version, for `sql.py` and others.
   `trace_figure.py` adds a figure up again.
 """
@@ -38,6 +39,7 @@ if TYPE_CHECKING:  # every module that the command line uses
     from pipelines.finance import signing as signing
     from pipelines.finance import sql as sql
     from pipelines.finance import statement as statement
+    from pipelines.finance import statement_sent as statement_sent
     from pipelines.finance import trace_figure as trace_figure
 
 __getattr__ = import_on_use(__name__)

@@ -9,6 +9,8 @@ from datetime import date
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 from pipelines.core import stop
 from pipelines.core.errors import ConfigurationError
 from pipelines.core.person import name_of
@@ -24,6 +26,7 @@ from pipelines.finance.statements.issues import (
     delete_unfinished,
     delete_with,
     is_kept,
+    path_of,
     stored_page,
     unfinished,
     write_issue,
@@ -31,6 +34,7 @@ from pipelines.finance.statements.issues import (
 )
 from pipelines.finance.statements.page import render_statement
 from pipelines.finance.statements.pdf import NoPdf, find_browser, print_page
+from pipelines.finance.statements.sent_notes import SentNotes
 from pipelines.finance.statements.sources import never_loaded, read_statements
 from pipelines.finance.statements.workbook import write_workbook
 from pipelines.metadata.locks import hold_lock
@@ -40,7 +44,7 @@ from pipelines.warehouse.duckdb_file import Row
 
 COLUMNS: Final = (
     "month", "connection", "partner", "name", "number", "source", "provisional", "written_at",
-    "written_by", "files", "left_out", "problem",
+    "written_by", "sent", "files", "left_out", "problem",
 )  # fmt: skip
 UNCHANGED: Final = "The files of this statement are not those that were written: {}."
 UNFINISHED: Final = (
@@ -82,7 +86,8 @@ def write_statements(
             _add_pdf(stores, issue, browser)
         with hold_lock(stores.metadata.locks, "export"):
             write_list(stores)
-    rows = [_row(stores, issue) | {"is_new": is_new} for issue, is_new in issues]
+    notes = SentNotes(stores)
+    rows = [_row(stores, issue, notes) | {"is_new": is_new} for issue, is_new in issues]
     if not partner and not connection:
         rows += [_problem(NEVER_LOADED.format(name)) for name in never_loaded(stores)]
     return rows
@@ -141,18 +146,20 @@ def list_statements(
 ) -> list[Row]:
     """Return the statements that were written, newest first: of a month, or a partner, or all.
 
-    `problem` says that files are missing or are not those that were written, or that a file belongs
-    to no statement. Raises ConfigurationError for an unknown connection, StorageFailed.
+    `sent` has what people noted: when it was sent, to whom, and who noted it. `problem` says that
+    files are missing or are not those that were written, or that a file belongs to no statement.
+    Raises ConfigurationError for an unknown connection, StorageFailed.
     """
     issues, unreadable = all_issues(stores)
     _require_connection(stores, issues, connection)
+    notes = SentNotes(stores)
     rows = []
     for issue in issues:
         is_asked = month is None or issue.month == f"{month:%Y-%m}"
         is_connection = connection in ("", issue.connection)
         if is_asked and is_connection and partner in ("", issue.partner, issue.name):
-            rows.append(_row(stores, issue))
-    for file, why in unreadable.items():
+            rows.append(_row(stores, issue, notes))
+    for file, why in {**unreadable, **notes.unreadable}.items():
         rows.append(_problem(f"{file} cannot be read: {why}"))
     rows += [_problem(UNFINISHED.format(file)) for file in unfinished(stores)]
     return rows
@@ -181,7 +188,7 @@ def erase_statements(stores: Stores, text: str) -> list[Path]:
     return delete_with(stores, text)
 
 
-def _row(stores: Stores, issue: Issue) -> Row:
+def _row(stores: Stores, issue: Issue, notes: SentNotes) -> Row:
     """Return a statement as it is listed. Reads its files whole."""
     folder = stores.home.statements / issue.month
     store = stores.warehouse.store
@@ -194,6 +201,7 @@ def _row(stores: Stores, issue: Issue) -> Row:
         "provisional": list(issue.provisional),
         "files": [str(folder / name) for name in issue.sha256],
         "sha256": dict(issue.sha256),
+        "sent": [msgspec.structs.asdict(note) for note in notes.of(path_of(stores, issue))],
         "problem": UNCHANGED.format(", ".join(changed)) if changed else None,
     }
 

@@ -50,4 +50,6 @@ def read_index(stores: Stores) -> dict[str, list[Any]]:
         with suppress(msgspec.MsgspecError, UnicodeDecodeError, OSError):
             content = stores.warehouse.store.get(file).read_bytes()
             rows = msgspec.json.decode(content, type=list[dict[str, Any]])
+    # Earlier releases knew nothing of sending.
+    rows = [{"sent": None, "sent_to": None, **row} for row in rows]
     return {name: [row[name] for row in rows] for name in rows[0]} if rows else {}

@@ -20,6 +20,7 @@ from pipelines.finance.proposals import accept
 from pipelines.finance.report import read_figures_of_books, write_report
 from pipelines.finance.signing import Signing
 from pipelines.finance.statement import write_statements
+from pipelines.finance.statement_sent import note_sent
 from sandbox.data.dataset import dataset
 from sandbox.data.plant import plant
 from sandbox.data.sizes import Sizes
@@ -32,6 +33,7 @@ SIZES: Final = Sizes(25, 2_500, 560)
 KEYS: Final = {"partners": "partnerId", "usage": "usageId", "billing": "billingId"}
 BEGIN: Final = datetime(2026, 11, 16, 2, tzinfo=UTC)
 MONTH: Final = date(2026, 9, 1)
+SENT: Final = BEGIN.date()  # the statement, by a person
 TERMS: Final = """
 [accepted_fees.support]
 field = "lines[].description"
@@ -92,6 +94,8 @@ def make(folder: Path) -> None:
         copy = stores.home.closes / f"{MONTH:%Y-%m}" / "001"
         ((partner,),) = stores.rows(MOST_ASKED.format(MONTH))
         (row,) = write_statements(stores, MONTH, partner, with_pdf=False)
+        to = "accounts payable of the partner, by mail"
+        note_sent(stores, (MONTH, partner, ""), row["number"], to, SENT)
         page = write_report(stores, read_figures_of_books(stores, with_details=True))
         made = {
             "working-paper.xlsx": copy / f"{MONTH:%Y-%m}.xlsx",

@@ -32,6 +32,7 @@ from pipelines.finance.reports.verdicts import judge
 from pipelines.finance.signing import Signing
 from pipelines.finance.statement import erase_statements, write_statements
 from pipelines.finance.statement_pages import read_index
+from pipelines.finance.statement_sent import note_sent
 from tests.finance.test_close_connections import read_lists
 from tests.reconcile.books import FIRST, MAPPING, bill, decide, line, partners, publish, used
 from tests.reconcile.months import BILLS, SEPTEMBER, SERVICE, TERMS, USAGE
@@ -336,6 +337,7 @@ def test_statements_are_linked_where_there_are_some(stores: Stores) -> None:
 def test_statements_that_were_written_are_listed(stores: Stores) -> None:
     stores.configure()
     (made,) = write_statements(stores, SEPTEMBER, FIRST, with_pdf=False)
+    note_sent(stores, (SEPTEMBER, FIRST, ""), 1, "the bookkeeper")
     page = write_report(stores, read_figures_of_books(stores, with_details=True))
     statements = lists_of(page.read_text("utf-8"))["statements"]["rows"]
     assert {row["currency"]: Decimal(row["asked"]) for row in statements} == {
@@ -343,6 +345,7 @@ def test_statements_that_were_written_are_listed(stores: Stores) -> None:
     }
     (one,) = statements
     assert (one["number"], one["partner"], one["month"]) == ("001", made["name"], "2026-09")
+    assert (one["sent"], one["sent_to"]) == (f"{stores.clock.utc_now():%Y-%m-%d}", "the bookkeeper")
     assert stores.home.statements / one["statement"] == Path(made["files"][0])
     erase_statements(stores, made["name"])
     assert read_index(stores) == {}

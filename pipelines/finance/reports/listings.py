@@ -241,12 +241,14 @@ LISTINGS: Final = (
             Column("asked", "Asked for", "change"),
             Column("state", "State"),
             Column("by", "By user"),
+            Column("sent", "Sent", "day", empty="not noted"),
+            Column("sent_to", "Sent to"),
             Column("statement", "Page", "file"),
         ),
         "partner-sync statement --list",
         "Statements that were written for partners, newest first. Asked for: the sum of the "
         "differences that the partner is asked to confirm or correct. A higher number of the same "
-        "month replaces the lower one.",
+        "month replaces the lower one. Sent: as a person noted it; partner-sync sends none.",
         has_sums=False,
         filter="state",
     ),

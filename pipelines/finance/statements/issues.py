@@ -26,6 +26,7 @@ from pipelines.finance.reconcile.close_copy import digest_of
 from pipelines.finance.statements import FORMAT
 from pipelines.finance.statements.figures import Statement
 from pipelines.finance.statements.page import render_list
+from pipelines.finance.statements.sent_notes import SentNotes
 from pipelines.versions.identifier import Identifier
 from pipelines.versions.stores import Stores
 
@@ -164,8 +165,14 @@ def write_list(stores: Stores) -> Path:
     """
     file = stores.home.statements / "index.html"
     issues, _problems = all_issues(stores)
-    _write(stores, file, render_list(issues).encode())
-    rows = [row for issue in issues for row in _listed(issue)]
+    notes = SentNotes(stores)
+    listed = []
+    rows = []
+    for issue in issues:
+        day, to = notes.shown(path_of(stores, issue))
+        listed.append((issue, day, to))
+        rows += [{**row, "sent": day, "sent_to": to} for row in _listed(issue)]
+    _write(stores, file, render_list(listed).encode())
     _write(stores, file.with_name(INDEX), msgspec.json.encode(rows))
     return file
 
@@ -192,10 +199,12 @@ def _listed(issue: Issue) -> Iterator[dict[str, str | None]]:
 def delete_with(stores: Stores, text: str) -> list[Path]:
     """Delete each statement that shows an identifier, and what killed commands left; return files.
 
-    What is kept of a statement goes last: a command that was killed finds it again. Raises
-    StorageFailed before anything is deleted if that cannot be read.
+    What is kept of a statement goes last: a command that was killed finds it again. Notes of other
+    statements lose the value. Raises StorageFailed before anything is deleted if what is kept
+    cannot be read.
     """
     store = stores.warehouse.store
+    SentNotes(stores).require_readable()
     gone = []
     for name, files in _files_of_statements(stores).items():
         kept = name.with_suffix(".json")
@@ -206,6 +215,7 @@ def delete_with(stores: Stores, text: str) -> list[Path]:
             gone.append(kept)
     for file in gone:
         store.delete(file)
+    gone += SentNotes(stores).erase(text)
     # Also where a killed command had deleted all files: the list still names them.
     if store.list(stores.home.statements, "index.html"):
         write_list(stores)
@@ -252,9 +262,13 @@ def _files_of_statements(stores: Stores) -> dict[Path, list[Path]]:
     return files_of
 
 
+def path_of(stores: Stores, issue: Issue) -> Path:
+    """Return the path of a statement without the end of a file's name."""
+    return stores.home.statements / issue.month / f"{_name_of(issue)}-{issue.number:03}"
+
+
 def _file_of(stores: Stores, issue: Issue, end: str) -> Path:
-    name = f"{name_of_files(issue.connection, issue.partner)}-{issue.number:03}"
-    return stores.home.statements / issue.month / f"{name}.{end}"
+    return path_of(stores, issue).with_suffix(f".{end}")
 
 
 def _shows(issue: Issue, text: str) -> bool:

@@ -43,8 +43,8 @@ def render_statement(statement: Statement) -> str:
     )
 
 
-def render_list(statements: Iterable[Any]) -> str:
-    """Return the page that lists statements, the newest first."""
+def render_list(statements: Iterable[tuple[Any, str | None, str | None]]) -> str:
+    """Return the page that lists statements, newest first: each with day and whom it was sent."""
     return _environment().get_template("list.html").render(statements=statements)
 
 

@@ -1,0 +1,121 @@
+"""What people note of statements that they sent: when, to whom, and who noted it.
+
+`statements/2026-09/NAME-001.sent-001` lies beside the statement and begins with its name: what
+deletes the statement deletes it, too. Only `erase` changes a note. A statement that is sent again
+has one more. Nothing but lists of statements reads them.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from datetime import date, datetime
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from pipelines.core.errors import StorageFailed
+from pipelines.core.files import share, storing
+from pipelines.core.text import printable
+from pipelines.finance.statements import FORMAT
+from pipelines.versions.erase import ERASED
+from pipelines.versions.stores import Stores
+
+END: Final = ".sent-"
+COMMAND: Final = "`partner-sync statement --sent`"
+UNREADABLE: Final = "a note cannot be read"
+
+
+class SentNote(msgspec.Struct, omit_defaults=True):
+    """A person's word that a statement was sent on a day, and to whom."""
+
+    day: date
+    to: str
+    noted_at: datetime
+    noted_by: str
+    format: int = FORMAT
+
+
+class SentNotes:
+    """All notes that were there when this was made, by statement: its path without an end.
+
+    `unreadable` says by file why a note cannot be read.
+    """
+
+    def __init__(self, stores: Stores) -> None:
+        self._stores = stores
+        self._notes = defaultdict[Path, dict[Path, SentNote]](dict)
+        self._numbers = defaultdict[Path, int](int)
+        self.unreadable = dict[Path, str]()
+        for file in sorted(stores.warehouse.store.list(stores.home.statements, f"*/*{END}*")):
+            statement = file.with_suffix("")
+            self._numbers[statement] = max(self._numbers[statement], _number_of(file))
+            try:
+                self._notes[statement][file] = _read(stores, file)
+            except (msgspec.MsgspecError, UnicodeDecodeError, OSError) as error:
+                self.unreadable[file] = printable(error)
+
+    def of(self, statement: Path) -> list[SentNote]:
+        """Return the notes of a statement, the earliest day first."""
+        notes = self._notes[statement].values()
+        return sorted(notes, key=lambda note: (note.day, note.noted_at))
+
+    def shown(self, statement: Path) -> tuple[str | None, str | None]:
+        """Return the last day on which a statement was sent, and to whom; None: not noted.
+
+        If it was sent more than once, days are also beside each to whom it was.
+        """
+        notes = self.of(statement)
+        to = [note.to if len(notes) == 1 else f"{note.to} ({note.day:%d %b %Y})" for note in notes]
+        if any(file.with_suffix("") == statement for file in self.unreadable):
+            to.append(UNREADABLE)
+        return (f"{notes[-1].day}" if notes else None), "; ".join(to) or None
+
+    def add(self, statement: Path, note: SentNote) -> None:
+        """Write a note of a statement, unless there is one that says the same.
+
+        The caller holds the lock `export`. Raises StorageFailed.
+        """
+        if any((note.day, note.to) == (known.day, known.to) for known in self.of(statement)):
+            return
+        self._numbers[statement] += 1
+        file = statement.with_name(f"{statement.name}{END}{self._numbers[statement]:03}")
+        _write(self._stores, file, note)
+        self._notes[statement][file] = note
+
+    def require_readable(self) -> None:
+        """Raise StorageFailed if a note cannot be read, so that nobody knows what it says."""
+        for file, why in self.unreadable.items():
+            raise StorageFailed(
+                f"{file} cannot be read: {why}. Whether it has the value is not known. No record "
+                "was erased.",
+                "Restore the file from a backup, or delete it, then erase again.",
+            )
+
+    def erase(self, text: str) -> Iterator[Path]:
+        """Replace a value in the words for whom; yield the files. Raises StorageFailed."""
+        for notes in self._notes.values():
+            for file, note in notes.items():
+                if text in note.to:
+                    note.to = note.to.replace(text, ERASED)
+                    _write(self._stores, file, note)
+                    yield file
+
+
+def _read(stores: Stores, file: Path) -> SentNote:
+    note = msgspec.json.decode(stores.warehouse.store.get(file).read_bytes(), type=SentNote)
+    if note.format > FORMAT:
+        raise msgspec.ValidationError(
+            f"it has format {note.format}, and this partner-sync reads formats up to {FORMAT}"
+        )
+    return note
+
+
+def _write(stores: Stores, file: Path, note: SentNote) -> None:
+    with storing(file, COMMAND):
+        stores.warehouse.store.write(file, msgspec.json.format(msgspec.json.encode(note)))
+        share(file, stores.settings.readers)
+
+
+def _number_of(file: Path) -> int:
+    number = file.suffix.removeprefix(END)
+    return int(number) if number.isdigit() else 0
