@@ -15,6 +15,7 @@ from pipelines.finance.reports.text import format_amount
 from tests.browser.operator import open_chromium
 from tests.browser.test_report import publish_books
 from tests.reconcile.books import bill, line, partners, publish, used
+from tests.reconcile.flux_books import OF_PLANS, publish_then_and_now
 from tests.reports.conftest import HUGE
 from tests.versions.homes import Make, Record, Stores, made_home
 
@@ -29,6 +30,11 @@ def publish_hostile(stores: Stores) -> None:
     usage.append(used("small", "9.10", quantity=3))
     bills = [bill("b", line("small", "10.00", 3), id=HOSTILE)]
     publish(stores, partners=names, usage=usage, billing=bills)
+
+
+def publish_plans(stores: Stores) -> None:
+    """A month with other prices of many plans; of one partner, another quantity."""
+    publish_then_and_now(stores, OF_PLANS, OF_PLANS)
 
 
 def written(make: Make, factory: pytest.TempPathFactory) -> Path:
@@ -47,6 +53,11 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
+def of_plans(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return written(publish_plans, tmp_path_factory)
+
+
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     with open_chromium() as chromium:
         yield chromium
@@ -60,6 +71,11 @@ def page(browser: Browser, report: Path) -> Iterator[Page]:
 @pytest.fixture
 def hostile_page(browser: Browser, hostile: Path) -> Iterator[Page]:
     yield from opened(browser, hostile)
+
+
+@pytest.fixture
+def plans_page(browser: Browser, of_plans: Path) -> Iterator[Page]:
+    yield from opened(browser, of_plans)
 
 
 def opened(browser: Browser, file: Path) -> Iterator[Page]:
@@ -223,6 +239,65 @@ def test_a_bill_names_its_open_breaks_and_the_lines_in_them(page: Page) -> None:
     assert re.fullmatch("B[0-9a-f]{12}", name)
     number.click()
     expect(page.get_by_role("button", name=name)).to_have_attribute("aria-expanded", "true")
+
+
+def test_a_change_shows_which_plan_is_dearer(plans_page: Page) -> None:
+    """Two clicks: the list, and the change of all partners or of one."""
+    page = plans_page
+    view(page, "Why amounts changed")
+    changes = table(page, "Why amounts changed, EUR")
+    assert column(changes, "Partner")[:3] == ["all partners", "all partners", "first Ltd"]
+    dearer = changes.get_by_role("row", name="first Ltd Sep 2026 used").get_by_role("button")
+    dearer.press("Enter")
+    items = changes.locator("tr.opened table")
+    expect(items).to_be_visible()
+    first = items.locator("tbody tr").first
+    assert first.locator("td").all_inner_texts() == [
+        "plan 24", "cpu", "eu", "h", "+24.00", "+24.00", "10", "10", "1.00", "3.40", "10.00",
+        "34.00",
+    ]  # fmt: skip
+    assert items.locator("tbody tr").last.locator("td").all_inner_texts()[:3] == [
+        "5 others",
+        "",
+        "",
+    ]
+    expect(items.locator("tfoot")).to_contain_text("+300.00")
+    expect(changes.locator("tr.opened")).to_contain_text("All of them: partner-sync sql")
+    dearer.press("Enter")
+    expect(changes.locator("tr.opened")).to_have_count(0)
+
+
+def test_the_summary_leads_to_the_plans_of_a_change(plans_page: Page) -> None:
+    page = plans_page
+    page.locator("#flux tbody").first.get_by_role("link", name="+302.00").click()
+    expect(page.get_by_role("heading", name="Why amounts changed", exact=True)).to_be_visible()
+    expect(page.get_by_role("combobox", name="Month")).to_have_value("2026-09")
+    page.locator("#tables tbody").get_by_role("button", name="+302.00").click()
+    expect(page.locator("tr.opened")).to_contain_text("plan 24")
+
+
+def test_a_change_says_where_no_plan_is_mapped(page: Page) -> None:
+    view(page, "Why amounts changed")
+    page.locator("#tables tbody button.more").first.click()
+    expect(page.locator("tr.opened")).to_contain_text("No plan or metric is mapped")
+    heads = page.locator("tr.opened th").all_inner_texts()
+    assert "Quantity before" in heads
+    assert not {"Plan", "Metric", "Region", "Unit"} & {*heads}
+
+
+def test_a_price_of_one_unit_is_exact_or_rounded(page: Page) -> None:
+    for amount, quantity, digits, expected in (
+        ("10.00", "10", 2, "1"), ("1", "3", 2, "0.333333"), ("2", "3", 2, "0.666667"),
+        ("-2", "3", 2, "\u22120.666667"), ("12345678.90", "1", 2, "12,345,678.9"),
+        ("3703703.67", "3", 2, "1,234,567.89"), ("10000", "7", 0, "1,428.57"),
+        ("10000001", "8", 0, "1,250,000"), ("0.0005", "1200", 2, "0.000000416667"),
+        (f"{LARGE}.00", "1", 2, f"{LARGE:,}"),
+    ):  # fmt: skip
+        script = "([values]) => Amounts.format(Amounts.priceOf(...values), 0)"
+        assert page.evaluate(script, [[amount, quantity, digits]]) == expected
+    unknown = [["1", "0", 2], ["1", None, 2], [None, "1", 2]]
+    script = "(each) => each.map((values) => Amounts.priceOf(...values))"
+    assert page.evaluate(script, unknown) == [None] * 3
 
 
 def test_the_page_works_without_a_mouse(page: Page) -> None:

@@ -100,7 +100,7 @@ def views(
     for target in page.locator("#views a[href^='#']").all():
         name = str(target.get_attribute("href")).lstrip("#/").replace("summary", "")
         show(page, name)
-        if name in ("breaks", "bills") and page.locator("button.more").count():
+        if name in ("breaks", "bills", "changes") and page.locator("button.more").count():
             page.locator("button.more").first.click()
             expect(page.locator("tr.opened")).to_be_visible()
         yield page, name

@@ -72,6 +72,18 @@ class Row:
         }  # fmt: skip
 
 
+# The price of each plan rises by another amount: of the first, by none.
+PLANS = tuple(
+    Row(f"{plan}-{month}", f"{amount}.00", month=month, plan=f"plan {plan:02}")
+    for plan in range(25)
+    for month, amount in ((AUGUST, 10), (SEPTEMBER, 10 + plan))
+)
+OF_PLANS = (
+    *PLANS,
+    Row("fee", "2.50", plan=None),
+    Row("more-before", "4.00", 4, month=AUGUST, plan="plan 24", partner="second"),
+    Row("more", "6.00", 6, plan="plan 24", partner="second"),
+)
 FIRST_ROWS = (Row("begin", "1.00", month="2026-07", partner="begin"),)
 
 

@@ -30,7 +30,18 @@ from tests.reconcile.flux_books import (
     read_rows,
     with_roles,
 )
-from tests.reconcile.flux_model import PARTS, ZERO, Cell, Parts, by_cell, expected_parts
+from tests.reconcile.flux_model import (
+    PARTS,
+    ZERO,
+    Cell,
+    Item,
+    Parts,
+    Quantities,
+    by_cell,
+    expected_items,
+    expected_parts,
+    quantities_of,
+)
 from tests.reconcile.months import SERVICE
 from tests.versions.homes import Stores, home_of
 
@@ -38,6 +49,28 @@ MINOR = {"EUR": Decimal("0.01"), "JPY": Decimal(1), "KWD": Decimal("0.001")}
 FLUX = f"""
 SELECT side, partner_id, currency, before, now, difference, {", ".join(PARTS)}
 FROM finance.flux WHERE month = '2026-09-01' AND partner_id <> 'begin' ORDER BY ALL
+"""
+ITEMS = f"""
+SELECT
+    side, partner_id, currency, kind, plan, quantity_before, quantity, difference,
+    {", ".join(PARTS)}
+FROM finance.flux_items WHERE month = '2026-09-01' AND partner_id <> 'begin' ORDER BY ALL
+"""
+# What is in one table and not in the other, of all months.
+NOT_THE_SUM = f"""
+WITH sums AS (
+    SELECT
+        connection, side, partner_id, currency, month, is_due, history_from,
+        {", ".join(f"sum({name}) AS {name}" for name in ("before", "now", "difference", *PARTS))}
+    FROM finance.flux_items
+    GROUP BY ALL
+), flux AS (
+    SELECT
+        connection, side, partner_id, currency, month, is_due, history_from, before, now,
+        difference, {", ".join(PARTS)}
+    FROM finance.flux
+)
+SELECT * FROM ((FROM flux EXCEPT FROM sums) UNION ALL (FROM sums EXCEPT FROM flux))
 """
 
 
@@ -82,6 +115,8 @@ CASES = (
     # Without items, volume would be 500, and price -490.
     Case("another mix", [CHEAP, DEAR, replace(B, amount="20.00", quantity=20),
          Row("e", "990.00", plan="max")], None, {"volume": "10.00"}),
+    Case("one plan", [A, replace(B, amount="110.01"), replace(DEAR, quantity=3),
+         Row("e", "1980.00", 6, plan="max")], None, {"price": "10.01", "volume": "990.00"}),
 )  # fmt: skip
 
 
@@ -103,6 +138,34 @@ def found(stores: Stores) -> dict[Cell, Parts]:
         named = dict(zip(PARTS, amounts, strict=True))
         parts[side, partner, currency] = {name: value for name, value in named.items() if value}
     return parts
+
+
+def found_items(stores: Stores) -> dict[Cell, dict[Item, tuple[Quantities, Parts]]]:
+    """Return the quantities of each item, and its parts that are not 0, by cell."""
+    items: dict[Cell, dict[Item, tuple[Quantities, Parts]]] = {}
+    for side, partner, currency, kind, plan, *values in stores.rows(ITEMS):
+        before, now, difference, *amounts = values
+        assert difference == sum(amounts, ZERO)
+        named = dict(zip(PARTS, amounts, strict=True))
+        parts = {name: value for name, value in named.items() if value}
+        items.setdefault((side, partner, currency), {})[kind, plan] = (before, now), parts
+    return items
+
+
+@pytest.mark.long
+def test_a_price_is_found_in_its_plan_and_nowhere_else(cases: Stores) -> None:
+    of_case = "partner_id = 'one plan' AND month = '2026-09-01'"
+    shown = f"""
+    SELECT plan, quantity_before, quantity, before, now, volume, price, difference
+    FROM finance.flux_items WHERE {of_case} AND side = '{{}}' ORDER BY plan
+    """
+    for side in ("usage", "billing"):
+        assert cases.rows(shown.format(side)) == [
+            ("max", 3, 6, Decimal(990), Decimal(1980), Decimal(990), ZERO, Decimal(990)),
+            ("pro", 10, 10, Decimal(100), Decimal("110.01"), ZERO, Decimal("10.01"),
+             Decimal("10.01")),
+        ]  # fmt: skip
+    assert cases.rows(NOT_THE_SUM) == []
 
 
 @pytest.mark.long
@@ -257,13 +320,21 @@ def then_and_now(cells: Any) -> tuple[list[Row], list[Row]]:
 def test_any_books_add_up_and_each_part_is_right(cells: Any) -> None:
     then, now = then_and_now(cells)
     expected: dict[Cell, Parts] = {}
+    items: dict[Cell, dict[Item, tuple[Quantities, Parts]]] = {}
     for side in ("usage", "billing"):
         of_then = by_cell(then, side)
         of_now = by_cell(now, side)
         for cell in of_then.keys() | of_now.keys():
-            expected[cell] = expected_parts(of_then.get(cell, []), of_now.get(cell, []))
+            both = of_then.get(cell, []), of_now.get(cell, [])
+            expected[cell] = expected_parts(*both)
+            items[cell] = {
+                item: (quantities_of(both[1], item), parts)
+                for item, parts in expected_items(*both).items()
+            }
     with TemporaryDirectory() as folder:
         stores = Stores.open(Path(folder, "home"), streams=ANY_LISTS)
         publish_then_and_now(stores, then, now)
         assert found(stores) == expected
+        assert found_items(stores) == items
+        assert stores.rows(NOT_THE_SUM) == []
         stores.metadata.close()

@@ -10,6 +10,7 @@ from pipelines.finance.reports.listings import LISTINGS, PARTS
 PARTNERS: Final = 5_000
 BILLS: Final = 100_000
 BREAKS: Final = 1_000
+ITEMS: Final = 20_000
 MONTHS: Final = tuple(f"2026-{month:02}" for month in range(12, 0, -1))
 CURRENCIES: Final = ("EUR", "USD", "GBP", "JPY")
 WORDS: Final = ("Acme", "Nova", "Polar", "Delta", "Atlas", "Orion", "Sigma", "Terra", "Union")
@@ -38,6 +39,7 @@ def large_details(seed: int = 59) -> tuple[Detail, ...]:
         "bills": [made.bill(number) for number in range(BILLS)],
         "lines": [made.line(number) for number in range(MOST_LINES)],
         "changes": [made.change(number, side) for number in range(PARTNERS) for side in SIDES],
+        "items": [made.item(number) for number in range(ITEMS)],
     }
     details = []
     for listing in LISTINGS:
@@ -162,6 +164,27 @@ class Maker:
             **self.about(number),
             "month": MONTHS[0],
             "side": side,
+            "before": self.amount(),
+            "now": self.amount(),
+            "difference": self.amount(),
+            **parts,
+            "volume": self.amount(),
+            "price": self.amount(10_000),
+        }
+
+    def item(self, number: int) -> dict[str, Any]:
+        parts: dict[str, Any] = dict.fromkeys(PARTS)
+        return {
+            "change": number // 6,
+            "items": 6,
+            "others": None,
+            "kind": None,
+            "plan": self.chance.choice(KINDS),
+            "metric": self.chance.choice(WORDS),
+            "region": None,
+            "unit": None,
+            "quantity_before": str(self.chance.randrange(10_000)),
+            "quantity": str(self.chance.randrange(10_000)),
             "before": self.amount(),
             "now": self.amount(),
             "difference": self.amount(),

@@ -35,6 +35,7 @@ from pipelines.finance.statement_pages import read_index
 from pipelines.finance.statement_sent import note_sent
 from tests.finance.test_close_connections import read_lists
 from tests.reconcile.books import FIRST, MAPPING, bill, decide, line, partners, publish, used
+from tests.reconcile.flux_books import OF_PLANS, publish_then_and_now
 from tests.reconcile.months import BILLS, SEPTEMBER, SERVICE, TERMS, USAGE
 from tests.reconcile.own import HEAD, LEDGER, publish_own, write
 from tests.reports.conftest import HUGE, SCRIPT, publish_books, text_of
@@ -320,6 +321,67 @@ def test_why_amounts_changed_adds_up(detailed: Figures) -> None:
         for part in PARTS:
             rest = EXACT.subtract(rest, Decimal(row[part] or 0))
         assert rest == 0
+
+
+def publish_plans(stores: Stores) -> None:
+    stores.configure()
+    publish_then_and_now(stores, OF_PLANS, OF_PLANS)
+
+
+plans = home_of(publish_plans)
+COLUMNS_OF_CHANGES = ("before", "now", "difference", *PARTS)
+
+
+def items_by_change(page: str) -> list[tuple[dict[str, Any], list[dict[str, Any]]]]:
+    """Return the changes that a page lists, each with its plans and metrics."""
+    lists = lists_of(page)
+    items: dict[int, list[dict[str, Any]]] = defaultdict(list)
+    for row in lists["items"]["rows"]:
+        items[row["change"]].append(row)
+    changes = lists["changes"]["rows"]
+    assert [*items] == [*range(len(changes))]
+    return [(row, items[place]) for place, row in enumerate(changes)]
+
+
+def test_the_plans_and_metrics_of_a_change_add_up_to_it(plans: Stores, detailed: Figures) -> None:
+    of_plans = read_figures_of_books(plans, with_details=True)
+    for figures in (of_plans, detailed):
+        for change, items in items_by_change(render_page(figures)):
+            assert {row["items"] for row in items} == {len(items)}
+            for column in COLUMNS_OF_CHANGES:
+                total = reduce(EXACT.add, (Decimal(row[column] or 0) for row in items))
+                assert total == Decimal(change[column] or 0), column
+
+
+def test_the_largest_plans_of_a_change_come_first(plans: Stores) -> None:
+    every = items_by_change(render_page(read_figures_of_books(plans, with_details=True)))
+    changes = [(row, items) for row, items in every if row["month"] == "2026-09"]
+    used_of = {row["partner_id"]: items for row, items in changes if row["side"] == "used"}
+    billed_of = {row["partner_id"]: items for row, items in changes if row["side"] == "billed"}
+    shown = [(row["plan"], row["metric"], row["price"]) for row in used_of["first"][:-1]]
+    assert shown == [(f"plan {plan:02}", "cpu", str(plan)) for plan in range(24, 4, -1)]
+    others = used_of["first"][-1]
+    assert (others["kind"], others["others"], others["plan"]) == ("5 others", 4, None)
+    assert (others["difference"], others["price"]) == ("10", "10")
+    fee = next(row for row in billed_of["first"] if row["kind"])
+    assert (fee["kind"], fee["plan"], fee["fees"]) == ("6 others", None, "2.5")
+    (one,) = used_of["second"]
+    assert (one["quantity_before"], one["quantity"], one["volume"]) == ("4", "6", "2")
+    of_all = used_of[None][0]
+    assert (of_all["plan"], of_all["quantity_before"], of_all["quantity"]) == (
+        "plan 24",
+        "14",
+        "16",
+    )
+    assert (of_all["volume"], of_all["price"], of_all["difference"]) == ("2", "24", "26")
+
+
+def test_without_a_mapped_plan_a_change_has_one_item(detailed: Figures) -> None:
+    changes = items_by_change(render_page(detailed))
+    of_usage = [row for _change, items in changes for row in items if row["kind"] is None]
+    names = ("plan", "metric", "region", "unit")
+    assert {tuple(row[name] for name in names) for row in of_usage} == {(None,) * 4}
+    assert all([row["kind"] for row in items].count(None) <= 1 for _change, items in changes)
 
 
 def test_statements_are_linked_where_there_are_some(stores: Stores) -> None:

@@ -23,7 +23,7 @@ STATEMENTS: Final = (
     "changed_records", "exceptions", "paired", "matches", "unknown_partner", "unreferenced_lines",
     *RULES[1:], "break_facts", "month_facts", "materiality", "assignments", "breaks",
     "small_breaks", "bill_totals", "without_usage", "usage_days", "missing_amounts", "items",
-    "cut_offs", "dated_totals",
+    "cut_offs", "dated_totals", "flux_items",
     *(name for name in TABLES if name != "breaks"),
 )  # fmt: skip
 # What is remembered of earlier books, with its amounts.

@@ -39,7 +39,9 @@ SELECT
 LIMIT 0
 """
 MOST_STATEMENTS: Final = 5_000
-LISTED_BILLS: Final = "CREATE OR REPLACE TEMP TABLE listed_bills AS "
+# What two lists read.
+LISTED: Final = ("listed_bills", "listed_changes")
+CREATE_LISTED: Final = "CREATE OR REPLACE TEMP TABLE {name} AS {query}"
 COUNT: Final = "SELECT count(*) FROM {table}"
 
 
@@ -62,8 +64,9 @@ def read_details(
     knows_payments = rule is not None and rule["evaluated"]
     db.execute("SET VARIABLE knows_payments = $1", [knows_payments])
     db.execute(CREATE_TO_PAY if knows_payments else NOTHING_TO_PAY)
-    with suppress(duckdb.CatalogException):
-        db.execute(LISTED_BILLS + _query("listed_bills"))
+    for name in LISTED:
+        with suppress(duckdb.CatalogException):
+            db.execute(CREATE_LISTED.format(name=name, query=_query(name)))
     details = []
     for listing in LISTINGS:
         if listing.name == "statements":

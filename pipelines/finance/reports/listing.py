@@ -9,9 +9,10 @@ class Column:
     """A column that the page shows.
 
     `kind`: `text`, `month` (2026-09), `day` (2026-09-30), `count`, `amount`, `change` (an amount
-    with its sign), `partner`, `number` (of a break or a bill, which opens its records), `file` (of
-    a statement). `empty` is shown where a row has no value. `link` is the list to which the value
-    leads, with the values of `by` as filters. Amounts and counts have a sum.
+    with its sign), `price` (of one unit), `partner`, `number` (of a break or a bill, which opens
+    its records), `file` (of a statement). `empty` is shown where a row has no value. `link` is the
+    list to which the value leads, with the values of `by` as filters. `opens`: the value opens rows
+    of another list, as a number does. Amounts and counts have a sum.
     """
 
     name: str
@@ -20,6 +21,7 @@ class Column:
     link: str = ""
     by: tuple[str, ...] = ()
     empty: str = ""
+    opens: bool = False
 
 
 @dataclass(frozen=True)

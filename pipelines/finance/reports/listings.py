@@ -38,6 +38,9 @@ PARTS: Final = {
     "price": "price",
     "unexplained": "no quantity",
 }
+CHANGED_PARTS: Final = tuple(
+    Column(part, label.capitalize(), "change") for part, label in PARTS.items()
+)
 # Explained once for each place that shows them.
 ABOUT_PARTS: Final = (
     "Late: records that arrived after the month was settled. Restated: records that changed after "
@@ -284,13 +287,36 @@ LISTINGS: Final = (
             Column("side", "Used or billed"),
             Column("before", "Amount before", "amount"),
             Column("now", "Amount", "amount"),
-            Column("difference", "Change", "change"),
-            *(Column(part, label.capitalize(), "change") for part, label in PARTS.items()),
+            Column("difference", "Change", "change", opens=True),
+            *CHANGED_PARTS,
         ),
         'partner-sync sql "FROM finance.flux"',
-        f"From the month before, of the twelve newest months whose bills are due. Choose a month "
-        "above. One that list Months has as not proven may change. "
-        f"{ABOUT_PARTS}",
+        "From the month before, of the twelve newest months whose bills are due. Choose a month "
+        "above. One that list Months has as not proven may change. Select a change to see its "
+        f"plans and metrics, with the average price of one unit. {ABOUT_PARTS}",
         has_sums=False,
+        share=2,
+    ),
+    Listing(
+        "items",
+        "Plans and metrics that changed",
+        (
+            Column("kind", "Kind", empty="usage"),
+            Column("plan", "Plan", empty="no plan"),
+            Column("metric", "Metric", empty="no metric"),
+            Column("region", "Region", empty="no region"),
+            Column("unit", "Unit"),
+            Column("difference", "Change", "change"),
+            *CHANGED_PARTS,
+            Column("quantity_before", "Quantity before", "quantity"),
+            Column("quantity", "Quantity", "quantity"),
+            Column("price_before", "Average price before", "price"),
+            Column("price_now", "Average price", "price"),
+            Column("before", "Amount before", "amount"),
+            Column("now", "Amount", "amount"),
+        ),
+        'partner-sync sql "FROM finance.flux_items '
+        "WHERE partner = 'NAME' AND month = 'YYYY-MM-01'\"",
+        parent="changes",
     ),
 )  # fmt: skip

@@ -1,7 +1,7 @@
 """Why the newest complete month of partners is not like the one before, of usage and of bills.
 
 Here: which rows the page and `report --json` show, and what the others add up to. Not here: how a
-difference is split (`flux.sql` of reconciliation).
+difference is split (`flux_items.sql` of reconciliation).
 """
 
 from collections.abc import Sequence

@@ -191,6 +191,21 @@ FROM reconciliation.flux AS flux
 LEFT JOIN finance.names AS names
     ON names.connection = flux.connection AND names.partner_id = flux.partner;
 
+-- The same by plan, metric, unit and region: `flux` is their sum.
+CREATE OR REPLACE VIEW finance.flux_items AS
+SELECT
+    coalesce(names.partner, items.partner, 'no partner') AS partner, items.month, items.currency,
+    items.side, items.kind, items.plan, items.metric, items.unit, items.region,
+    items.quantity_before, items.quantity, items.amount_before AS before, items.amount AS now,
+    items.* EXCLUDE (
+        connection, partner, month, currency, side, kind, plan, metric, unit, region,
+        quantity_before, quantity, amount_before, amount
+    ),
+    items.connection, items.partner AS partner_id
+FROM reconciliation.flux_items AS items
+LEFT JOIN finance.names AS names
+    ON names.connection = items.connection AND names.partner_id = items.partner;
+
 CREATE OR REPLACE VIEW finance.bills_with_breaks AS
 SELECT
     rows.connection, regexp_replace(rows.id, '#(\d+|rest)$', '') AS bill,

@@ -20,9 +20,28 @@ const Amounts = (() => {
   function sum(texts) {
     let total = 0n;
     for (const text of texts) total += units(text) ?? 0n;
-    const digits = (total < 0n ? -total : total).toString().padStart(DIGITS + 1, "0");
-    const sign = total < 0n ? "-" : "";
+    return textOf(total);
+  }
+
+  // Return units of the 38th digit behind the point as a text.
+  function textOf(value) {
+    const digits = (value < 0n ? -value : value).toString().padStart(DIGITS + 1, "0");
+    const sign = value < 0n ? "-" : "";
     return `${sign}${digits.slice(0, -DIGITS)}.${digits.slice(-DIGITS)}`;
+  }
+
+  // Return what one unit of a quantity costs, rounded to six digits, but to no fewer behind the point
+  // than `digits`; null if it is not known.
+  function priceOf(amount, quantity, digits) {
+    const above = units(amount);
+    const below = units(quantity);
+    if (above === null || !below) return null;
+    const price = above * 10n ** BigInt(DIGITS) / below;
+    const size = price < 0n ? -price : price;
+    const dropped = Math.min(Math.max(size.toString().length - 6, 0), DIGITS - digits);
+    const step = 10n ** BigInt(dropped);
+    const rounded = (size + step / 2n) / step * step;
+    return textOf(price < 0n ? -rounded : rounded);
   }
 
   // Return an amount as people write it, with the digits of its currency or the more that it has.
@@ -39,5 +58,5 @@ const Amounts = (() => {
     return before + grouped + (shown && `.${shown}`);
   }
 
-  return { units, compare, sum, format };
+  return { units, compare, sum, priceOf, format };
 })();

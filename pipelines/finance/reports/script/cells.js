@@ -2,7 +2,7 @@
 const Cells = (() => {
   "use strict";
   const MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(" ");
-  const NUMBERS = new Set(["amount", "change", "quantity", "count", "days"]);
+  const NUMBERS = new Set(["amount", "change", "quantity", "price", "count", "days"]);
   const ANSWERS = {
     "balanced": ["Yes: balanced", "good"],
     "open breaks": ["No: open breaks", "bad"],
@@ -34,7 +34,8 @@ const Cells = (() => {
     const value = row[column.name];
     if (value === null && column.kind !== "month") return column.empty;
     switch (column.kind) {
-      case "amount": return Amounts.format(value, digits, false);
+      case "amount":
+      case "price": return Amounts.format(value, digits, false);
       case "change": return Amounts.format(value, digits, true);
       case "quantity": return Amounts.format(value, 0, false);
       case "count": return value.toLocaleString("en");
@@ -65,7 +66,7 @@ const Cells = (() => {
   function node(column, row, digits) {
     const text = textOf(column, row, digits);
     const value = row[column.name];
-    if (column.kind === "number") {
+    if (column.kind === "number" || column.opens) {
       return element("button", { type: "button", "aria-expanded": "false", class: "more" }, text);
     }
     if (column.kind === "answer") return badge(text, ANSWERS[value]?.[1]);

@@ -115,20 +115,58 @@
     const breakOf = new Map(breaks.map((each) => [each.line, each.break_id]));
     const lines = list.rows.filter((each) => each.bill === place)
       .map((each) => ({ ...each, break_id: breakOf.get(each.line) ?? null }));
-    const content = element("div", {}, ...named(breaks));
-    const isWhole = lines.length > 0 && lines.length === lines[0].lines;
-    if (lines.length) {
-      content.append(Tables.plain(withoutEmpty({ ...list, rows: lines, has_sums: isWhole }), digits));
-    }
-    if (!isWhole) {
-      const said = lines.length ? `${lines.length} of ${lines[0].lines} lines.` : "The lines of this bill are not in this file.";
-      const command = element("code", {}, list.command);
-      content.append(element("p", {}, `${said} All of them: `, command));
-    }
-    return content;
+    return element("div", {}, ...named(breaks), ...partOf(list, lines, lines[0]?.lines, "lines of this bill", digits));
   }
 
-  const OPENED = { "breaks": openBreak, "own-breaks": openBreak, "resolved": openBreak, "bills": openBill };
+  // Return a table of rows which another row has: `all` of them, of which some may not be here.
+  function partOf(list, rows, all, noun, digits) {
+    const isWhole = rows.length > 0 && rows.length === all;
+    const nodes = [];
+    if (rows.length) nodes.push(Tables.plain(withoutEmpty({ ...list, rows, has_sums: isWhole }), digits));
+    if (!isWhole) {
+      const said = rows.length ? `${rows.length} of ${all} ${noun}.` : `The ${noun} are not in this file.`;
+      nodes.push(element("p", {}, `${said} All of them: `, element("code", {}, list.command)));
+    }
+    return nodes;
+  }
+
+  const NAMES = ["plan", "metric", "region", "unit"];
+  const NO_NAME = "No plan or metric is mapped, or no record has one: price also contains another mix of them.";
+
+  // Return the plans and metrics of a change, which name it by its place in the list of changes.
+  async function openChange(row, digits) {
+    if (!Lists.names().includes("items")) return element("p", {}, "Plans and metrics are not known.");
+    const list = await Lists.load("items");
+    const place = (await Lists.load("changes")).rows.indexOf(row);
+    const items = list.rows.filter((each) => each.change === place);
+    const named = NAMES.filter((name) => items.some((each) => each[name]));
+    const rows = items.map((each) => each.others === null ? { ...each, ...pricesOf(each, digits) } : summed(each, items, named));
+    const nodes = partOf(list, rows, items[0]?.items, "plans and metrics of this change", digits);
+    if (items.some((each) => each.kind === null) && !named.length) nodes.unshift(element("p", {}, NO_NAME));
+    if (items.some((each) => each.others)) nodes.push(element("p", {}, "All of them: ", element("code", {}, list.command)));
+    return element("div", {}, ...nodes);
+  }
+
+  // Return what one unit of an item costs, before and now, if it is usage.
+  function pricesOf(item, digits) {
+    if (item.kind !== null) return { price_before: null, price_now: null };
+    return {
+      price_before: Amounts.priceOf(item.before, item.quantity_before, digits),
+      price_now: Amounts.priceOf(item.now, item.quantity, digits),
+    };
+  }
+
+  // Return the row that stands for many items: how many they are is said in its first column.
+  function summed(row, items, named) {
+    const hasKind = items.some((each) => each.others === null && each.kind !== null);
+    const [first] = hasKind || !named.length ? ["kind"] : named;
+    const empty = Object.fromEntries(named.map((name) => [name, ""]));
+    return { ...row, ...empty, kind: null, [first]: row.kind, price_before: null, price_now: null };
+  }
+
+  const OPENED = {
+    "breaks": openBreak, "own-breaks": openBreak, "resolved": openBreak, "bills": openBill, "changes": openChange,
+  };
 
   // Show what is in backticks as code.
   function marked(text) {
