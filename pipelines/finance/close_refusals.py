@@ -176,7 +176,6 @@ def _closed(stores: Stores, month: date, db: duckdb.DuckDBPyConnection) -> Refus
 def _moved(db: duckdb.DuckDBPyConnection, month: date, close: Close, folder: Path) -> Refusals:
     """Yield that records moved between a month and one that was closed with another mapping."""
     sides = Sides(db, read_mapping(folder / MAPPING) or Mapping())
-    sides.create_bill_months()
     months = {"this": month, "other": close.month}
     for view in ("used", "bills"):
         query = MOVED.format(then=sides.query(view), view=view)

@@ -14,7 +14,7 @@ from pipelines.core.text import counted, printable
 from pipelines.finance.mapping import Mapping, read_mapping
 from pipelines.finance.materiality import amount_text, propose_materiality
 from pipelines.finance.reconcile.propose import propose_roles
-from pipelines.finance.reconcile.roles import FieldColumn, read_columns
+from pipelines.finance.reconcile.roles import FieldColumn, name_of, read_columns, side_of
 from pipelines.finance.reconcile.time_zones import TimeZones, find_time_zones
 from pipelines.versions.configuration import accept_configuration
 from pipelines.versions.stores import Stores
@@ -72,7 +72,7 @@ def _problem_of_set(mapping: Mapping, role: str, value: Any, columns: list[Field
     # The fields of partners are documented, so they are no problem.
     if role not in mapping.fields() or value == _value(Mapping(), role):
         return ""
-    side = role.partition(".")[0]
+    side = side_of(role)
     fields = [column.path for column in columns if column.stream == side]
     return _problem(role, value, fields)
 
@@ -190,17 +190,16 @@ def _another_mapping(file: Path, rows: list[Row]) -> ConfigurationError:
 
 
 def _value(mapping: Mapping | None, role: str) -> Any:
-    side, _, name = role.partition(".")
     if mapping is None:
         return None
-    return getattr(getattr(mapping, side), name)
+    return getattr(getattr(mapping, side_of(role)), name_of(role))
 
 
 def _problem(role: str, value: Any, fields: list[str]) -> str:
     """Return why a field that a person set cannot be right: no record has it."""
     if not isinstance(value, str) or not fields or value in fields:
         return ""
-    problem = f"No record of {role.partition('.')[0]} has a field {value}."
+    problem = f"No record of {side_of(role)} has a field {value}."
     for nearest in get_close_matches(value, fields, n=1):
         problem += f" The nearest is {nearest}."
     return problem

@@ -2,14 +2,14 @@
 
 Each line takes the month of its own usage; the bill, and what its lines do not add up to, the
 latest of them. It is computed once, as a table, for every version of every bill without a period.
-Not here: the month of a bill that has a period (`_expressions` in normalize), which is asked first.
+Not here: the month of a bill that has a period (`_gaps` in normalize), which is asked first.
 """
 
 from typing import Final
 
 # A row with a line, or without one for the bill. A line of a version is one that was there then.
 CREATE: Final = """
-CREATE OR REPLACE {kind} {name} AS
+CREATE OR REPLACE {table_kind} {name} AS
 WITH bills AS (
     SELECT
         record._connection AS connection, record._key, record._valid_from,
@@ -70,26 +70,26 @@ LINE_DATES: Final = """REPLACE (
 )"""
 
 
-def expressions(columns: dict[str, str], name: str) -> dict[str, str]:
+def expressions(month: str, has_no_period: str, table: str) -> dict[str, str]:
     """Return the joins of a table of months, and the expressions that read it.
 
-    Without a `name`, every bill has a period. Then nothing is joined, which planning and evaluation
-    of each statement would pay for.
+    `month` is that of a bill's period. Without a `table`, every bill has a period. Then nothing is
+    joined, which planning and evaluation of each statement would pay for.
     """
-    if not name:
+    if not table:
         return {
             "of_bill": "",
             "of_line": "",
-            "bill_month": columns["month"],
+            "bill_month": month,
             "bill_month_from": "'period'",
             "bill_known_from": "record._valid_from",
             "line_dates": "",
         }
     return {
-        "of_bill": OF_BILL.format(name=name),
-        "of_line": OF_LINE.format(name=name),
-        "bill_month": f"coalesce({columns['month']}, dated.month)",
-        "bill_month_from": f"if({columns['has_no_period']}, dated.source, 'period')",
+        "of_bill": OF_BILL.format(name=table),
+        "of_line": OF_LINE.format(name=table),
+        "bill_month": f"coalesce({month}, dated.month)",
+        "bill_month_from": f"if({has_no_period}, dated.source, 'period')",
         "bill_known_from": "greatest(record._valid_from, dated.usage_from)",
         "line_dates": LINE_DATES,
     }

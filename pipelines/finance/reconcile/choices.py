@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from pipelines.finance.reconcile.evidence import FEW, Evidence, Share
 from pipelines.finance.reconcile.names import OTHERS, UNNAMED, is_number_named, rank
-from pipelines.finance.reconcile.roles import NUMBERS, FieldColumn, words
+from pipelines.finance.reconcile.roles import NUMBERS, FieldColumn, name_of, side_of, words
 from pipelines.finance.reconcile.spelled import Kind, kind_of
 
 SURE: Final = 0.9  # a share that shows a role alone
@@ -102,7 +102,8 @@ class Choices:
 
     def free(self, role: str) -> list[FieldColumn]:
         """Return the columns that have no role yet: of records, or of one list in them."""
-        side, _, name = role.partition(".")
+        side = side_of(role)
+        name = name_of(role)
         is_line = name.startswith("line_")
         taken = set(self.found.values())
         free = []
@@ -136,8 +137,7 @@ class Choices:
                     numbers.append(column)
             elif self._says_numbers(column) and is_number_named(column):
                 texts.append(column)
-        side = role.rpartition(".")[0]
-        return numbers + sorted(texts, key=partial(_rank_as_number, side))
+        return numbers + sorted(texts, key=partial(_rank_as_number, side_of(role)))
 
     def _says_numbers(self, column: FieldColumn) -> bool:
         """Return whether nearly all texts of a column say a number."""

@@ -256,7 +256,6 @@ def _rows_of_today(
         months = sorted(closes[folder].month for folder in folders)
         chosen = _both(closes[folders[0]].connections, connections)
         sides = Sides(db, read_mapping(mapping_file) or Mapping(), chosen)
-        sides.create_bill_months()
         sides.note_readings(", ".join(f"{month:%Y-%m}" for month in months))
         reason = sides.missing(NEEDS)
         if reason:

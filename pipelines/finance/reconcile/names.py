@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from pipelines.finance.reconcile.roles import NUMBERS, FieldColumn, words
+from pipelines.finance.reconcile.roles import NUMBERS, FieldColumn, name_of, words
 
 UNNAMED: Final = 1_000.0  # rank of a name that says nothing
 # Usual names, the likeliest first. A field's name has all words of one of them, in any order.
@@ -51,7 +51,7 @@ def is_number_named(column: FieldColumn) -> bool:
 
 def rank(role: str, column: FieldColumn) -> float:
     """Return how well a field is named for a role, 0 the best; UNNAMED if it is not."""
-    measure = role.partition(".")[2].removeprefix("line_")
+    measure = name_of(role).removeprefix("line_")
     if measure in NUMBERS and not is_number_named(column):
         return UNNAMED
     last_words = words(column.path.rpartition("[].")[2])

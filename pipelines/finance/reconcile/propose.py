@@ -17,7 +17,7 @@ from pipelines.finance.mapping import PartnerRoles
 from pipelines.finance.reconcile.choices import NAMED, SURE, Choices, Proposal, best
 from pipelines.finance.reconcile.evidence import SOME, Evidence, Share
 from pipelines.finance.reconcile.names import UNNAMED, rank
-from pipelines.finance.reconcile.roles import NUMBERS, SIDES, FieldColumn
+from pipelines.finance.reconcile.roles import NUMBERS, SIDES, FieldColumn, side_of
 from pipelines.finance.reconcile.samples import Samples
 from pipelines.finance.reconcile.units import AMOUNTS, find_units
 
@@ -184,8 +184,8 @@ class _Search:
         roles = (quantity, price, amount)
         numbers = self._choices.numbers(quantity)
         only = f" (only {WIDTH} of {len(numbers)} numbers)" if len(numbers) > WIDTH else ""
-        side = prefix.partition(".")[0]
-        products = self._products(roles, numbers, self._choices.found.get(f"{side}.currency"))
+        currency = self._choices.found.get(f"{side_of(prefix)}.currency")
+        products = self._products(roles, numbers, currency)
         if products:
             one, two, product = (column.path for column in next(iter(products)))
             meaning = f"sampled rows are {one} x {two} = {product}{only}"

@@ -8,17 +8,17 @@ Not here: what a text says (spelled, sent), values of columns that have the type
 (typed_value), which numbers are too large (room).
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
-from zoneinfo import ZoneInfo
 
 import duckdb
 import pyarrow as pa
 
-from pipelines.finance.reconcile.roles import FieldColumn
+from pipelines.finance.currencies import MOST_DIGITS
+from pipelines.finance.mapping import Mapping as RoleMapping
+from pipelines.finance.reconcile.roles import FieldColumn, name_of, needed_roles, side_of
 from pipelines.finance.reconcile.room import Numbers, digits_before, fits_in
 from pipelines.finance.reconcile.sent import (
-    ARROW,
     KEYS,
     SentRow,
     read_rows,
@@ -43,7 +43,13 @@ from pipelines.finance.reconcile.typed_value import (
     typed_value,
 )
 
+# The types of what is no number, in SQL and in Arrow.
 SQL: Final = {Kind.DAY: "DATE", Kind.TIME: "TIMESTAMPTZ", Kind.TEXT: "VARCHAR"}
+ARROW: Final = {
+    Kind.DAY: pa.date32(),
+    Kind.TIME: pa.timestamp("us", tz="UTC"),
+    Kind.TEXT: pa.string(),
+}
 # Identifiers of one thing. Where one of them is in a column of decimals, 1500.00 is 1500 in all.
 SAME: Final = (
     {"usage.id", "billing.line_usage"},
@@ -63,29 +69,31 @@ class Reading(NamedTuple):
 
 
 class Readings:
-    """The readings of the roles of a mapping (`usage.amount`).
+    """The readings of the roles of a mapping that have `columns`.
 
-    The terms are a time zone, roles without which a figure is wrong, and digits that views add to a
-    number behind the point. The tables have names that begin with `prefix`.
+    What the columns do not say is in tables, which are created here. Their names begin with
+    `prefix`.
     """
 
     def __init__(
         self,
         db: duckdb.DuckDBPyConnection,
         columns: Mapping[str, FieldColumn],
-        terms: tuple[ZoneInfo, Collection[str], int],
+        mapping: RoleMapping,
         prefix: str,
     ) -> None:
+        self.zone = mapping.time_zone
         self._columns = columns
         self._prefix = prefix
-        self.zone, self._needed, self._reserve = terms
+        self._needed = needed_roles(columns)
+        self._reserve = _digits_added(mapping)
         # What texts say is in tables that the views join: the views are plain SQL, as a function
         # in Python would be called for each row.
         self._texts = {}
         for role, column in columns.items():
             if kind_of(role) is not Kind.TEXT and column.type == "VARCHAR":
                 self._texts[role] = read_texts(db, role, column, self.zone)
-        self._rows = self._read_rows(db)
+        self._sent_rows = self._read_rows(db)
         self._with_json = self._find_json(db)
         measures = set(map(measure_of, columns))
         self._scales = {measure: self._scale(measure) for measure in measures}
@@ -98,8 +106,8 @@ class Readings:
             return f"CAST(NULL AS {self._type(role)})"
         value = self._in_column(role).value
         row = self._columns[role].row
-        if (_side(role), row) in self._rows:
-            value = f"coalesce({value}, read_{row}.{_name(role)})"
+        if (side_of(role), row) in self._sent_rows:
+            value = f"coalesce({value}, read_{row}.{name_of(role)})"
         if any(role in same and self._has_decimal(same) for same in SAME):
             return IF_DECIMAL.format(value=value, plain=PLAIN.format(value=value))
         return value
@@ -111,7 +119,7 @@ class Readings:
         if column is None or not column.is_time:
             return day_of_value
         day = day_in_column(column, self.zone)
-        if (_side(role), column.row) in self._rows:
+        if (side_of(role), column.row) in self._sent_rows:
             return f"coalesce({day}, {day_of_value})"
         return day
 
@@ -123,7 +131,7 @@ class Readings:
                 text = _text(role)
                 on = f"{text}.text = {self._columns[role].value}"
                 joins.append(f"LEFT JOIN {self._table(role)} AS {text} ON {on}")
-        if (side, row) in self._rows:
+        if (side, row) in self._sent_rows:
             on = " AND ".join(f"read_{row}.{key} = {row}.{key}" for key in KEYS[row])
             joins.append(f"LEFT JOIN {self._table(f'{side}.{row}')} AS read_{row} ON {on}")
         return "\n    ".join(joins)
@@ -132,14 +140,14 @@ class Readings:
         """Return expressions: roles of a side's row that cannot be read, and what was sent."""
         names = []
         texts = []
-        if (side, row) in self._rows:
+        if (side, row) in self._sent_rows:
             names.append(f"read_{row}.unread")
             texts.append(f"read_{row}.unread_text")
         for role in self._roles(side, row):
             fails = self._in_column(role).fails
             if role in self._needed and fails:
                 sent = f"CAST({self._columns[role].value} AS VARCHAR)"
-                names.append(f"CASE WHEN {fails} THEN '{_name(role)}' END")
+                names.append(f"CASE WHEN {fails} THEN '{name_of(role)}' END")
                 texts.append(f"CASE WHEN {fails} THEN {sent} END")
         if not names:
             return {"unread": "NULL::VARCHAR", "unread_text": "NULL::VARCHAR"}
@@ -162,36 +170,42 @@ class Readings:
             return None
         return fit(value, self.scale_of(role))
 
-    def arrow(self, role: str) -> pa.DataType:
+    def _arrow_type(self, role: str) -> pa.DataType:
         """Return the Arrow type of a role."""
         kind = kind_of(role)
         if kind is Kind.NUMBER:
             return pa.decimal128(DIGITS, self.scale_of(role))
-        return ARROW.get(kind, pa.string())
+        return ARROW[kind]
 
     def _roles(self, side: str, row: str) -> list[str]:
         """Return the roles of a side that its records have, or its lines."""
         roles = []
         for role, column in self._columns.items():
-            if _side(role) == side and column.row == row:
+            if side_of(role) == side and column.row == row:
                 roles.append(role)
         return roles
 
     def _read_rows(self, db: duckdb.DuckDBPyConnection) -> dict[tuple[str, str], list[SentRow]]:
-        """Return what the rows of each table say that no column says."""
+        """Return what rows say that no column says, by side and kind of row (record, line)."""
         rows_of = {}
-        lines = [self._columns[role] for role in self._needed if ".line_" in role]
-        for side in dict.fromkeys(map(_side, self._columns)):
+        for side in dict.fromkeys(map(side_of, self._columns)):
             for row in KEYS:
                 roles = {role: self._columns[role] for role in self._roles(side, row)}
                 if not roles:
                     continue
                 is_bill = (side, row) == ("billing", "record")
-                list_names = lines[0].list_names if is_bill and lines else ()
-                rows = list(read_rows(db, roles, (self.zone, self._needed), list_names))
+                lines = self._names_of_lines() if is_bill else ()
+                rows = list(read_rows(db, roles, self.zone, self._needed, lines))
                 if rows:
                     rows_of[side, row] = rows
         return rows_of
+
+    def _names_of_lines(self) -> Sequence[str]:
+        """Return the names from a bill to the list of its lines; none if no figure needs these."""
+        for role in self._needed:
+            if name_of(role).startswith("line_"):
+                return self._columns[role].list_names
+        return ()
 
     def _find_json(self, db: duckdb.DuckDBPyConnection) -> set[str]:
         """Return the needed roles of text that hold an object or a list in some row.
@@ -227,7 +241,7 @@ class Readings:
 
     def _sent(self, role: str) -> Iterator[Any]:
         """Yield what rows say of a role that no column says."""
-        for rows in self._rows.values():
+        for rows in self._sent_rows.values():
             for row in rows:
                 yield row.values.get(role)
 
@@ -235,11 +249,11 @@ class Readings:
         """Create the tables. A number that is too large for its type says nothing."""
         for role, texts in self._texts.items():
             fitting = {text: self.fitted(role, value) for text, value in texts.items()}
-            write_texts(db, self._table(role), fitting, self.arrow(role))
-        for (side, row), sent in self._rows.items():
-            roles = {role: (_name(role), self.arrow(role)) for role in self._roles(side, row)}
+            write_texts(db, self._table(role), fitting, self._arrow_type(role))
+        for (side, row), sent in self._sent_rows.items():
+            types = {role: self._arrow_type(role) for role in self._roles(side, row)}
             rows = [self._fitted(sent_row) for sent_row in sent]
-            write_rows(db, self._table(f"{side}.{row}"), rows, roles)
+            write_rows(db, self._table(f"{side}.{row}"), row, rows, types)
 
     def _fitted(self, row: SentRow) -> SentRow:
         """Return a row whose numbers have the types of their roles; too large ones are unread."""
@@ -250,7 +264,7 @@ class Readings:
             values[role] = self.fitted(role, value)
             is_too_large = values[role] is None and value is not None
             if is_too_large and role in self._needed:
-                unread.append(_name(role))
+                unread.append(name_of(role))
                 text = text or str(value)
         return SentRow(row.key, values, unread, text)
 
@@ -306,13 +320,14 @@ class Readings:
         return f"if({fits_in(column.value, most)}, {cast}, NULL)"
 
 
-def _side(role: str) -> str:
-    return role.partition(".")[0]
+def _digits_added(mapping: RoleMapping) -> int:
+    """Return how many digits views add to a number behind the point.
 
-
-def _name(role: str) -> str:
-    return role.rpartition(".")[2]
+    Those of an amount times a minor unit, and of the product before it is cast.
+    """
+    units = {mapping.usage.amount_unit, mapping.billing.amount_unit}
+    return 2 * MOST_DIGITS if "minor" in units else 0
 
 
 def _text(role: str) -> str:
-    return f"text_{_name(role)}"
+    return f"text_{name_of(role)}"

@@ -1,8 +1,14 @@
-"""Which column has which role: the fields of a mapping, looked up in `meta.columns`."""
+"""Which column has which role: the fields of a mapping, looked up in `meta.columns`.
+
+A role is named with its side: `usage.amount`, `billing.line_amount`.
+
+Here: the columns, and which of the roles decide on what is compared. Not here: how the values of a
+column are read (readings).
+"""
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
@@ -27,6 +33,15 @@ WHERE columns.part = 'value' AND columns.stream IN ('partners', 'usage', 'billin
     AND columns.type NOT LIKE '%[]'
 ORDER BY columns.position
 """
+# With these, lines of bills are compared with the usage that they name; else, whole months are.
+BY_USAGE: Final = ("usage.id", "billing.line_usage")
+QUANTITIES: Final = ("usage.quantity", "billing.line_quantity")
+# Names of roles without which a figure is wrong.
+NEEDED: Final = (
+    "id", "partner", "period", "amount", "currency", "quantity", "status", "kind", "line_usage",
+    "line_amount", "line_quantity", "line_currency",
+)  # fmt: skip
+NEEDED_OF_LINES: Final = ("billing.line_usage", "billing.line_amount", "billing.line_currency")
 # The date in a text, which may be a month.
 DAY: Final = "coalesce(TRY_CAST({value} AS DATE), TRY_CAST({value} || '-01' AS DATE))"
 
@@ -79,6 +94,40 @@ class FieldColumn:
         return f'{self.value[:-1]}__offset"'
 
 
+def side_of(role: str) -> str:
+    """Return the side of a role: `billing` of `billing.line_amount`."""
+    return role.partition(".")[0]
+
+
+def name_of(role: str) -> str:
+    """Return the name that a role has on its side: `line_amount` of `billing.line_amount`."""
+    return role.partition(".")[2]
+
+
+def is_by_usage(roles: Iterable[str]) -> bool:
+    """Return whether lines of bills are compared with the usage that they name, not whole months.
+
+    `roles` are those that have a column.
+    """
+    return set(BY_USAGE).issubset(roles)
+
+
+def needed_roles(roles: Collection[str]) -> set[str]:
+    """Return the roles without which a figure is wrong: a record that lacks one is unreadable.
+
+    `roles` are those that have a column.
+    """
+    needed = {role for role in roles if name_of(role) in NEEDED}
+    # A bill without an identifier is named by its key.
+    needed.discard("billing.id")
+    if not is_by_usage(roles):
+        needed.difference_update(NEEDED_OF_LINES)
+    # A quantity is compared only with one of the other side.
+    if not needed.issuperset(QUANTITIES):
+        needed.difference_update(QUANTITIES)
+    return needed
+
+
 def words(name: str) -> list[str]:
     """Return the words of a name, small and without the s of a plural: unitPrices: unit, price."""
     return [re.sub("(?<=[^su])s$", "", word.lower()) for word in WORD.findall(name)]
@@ -98,7 +147,7 @@ def find_roles(
     known: dict[str, FieldColumn] = {}
     unknown: dict[str, str] = {}
     for role, path in mapping.fields().items():
-        side = role.partition(".")[0]
+        side = side_of(role)
         column = columns.get((side, path))
         if column is not None:
             known[role] = column

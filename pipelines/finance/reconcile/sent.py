@@ -13,9 +13,8 @@ import duckdb
 import pyarrow as pa
 
 from pipelines.core.text import quote_identifier
-from pipelines.finance.reconcile.roles import FieldColumn
+from pipelines.finance.reconcile.roles import FieldColumn, name_of
 from pipelines.finance.reconcile.spelled import (
-    Kind,
     find_sent,
     kind_of,
     read_sent,
@@ -27,12 +26,8 @@ KEYS: Final = {
     "record": ("_connection", "_key", "_valid_from"),
     "line": ("_connection", "_parent_key", "_index", "_valid_from"),
 }
-ARROW: Final = {
-    "_index": pa.int64(),
-    "_valid_from": pa.timestamp("us", tz="UTC"),
-    Kind.DAY: pa.date32(),
-    Kind.TIME: pa.timestamp("us", tz="UTC"),
-}
+# Arrow types of the columns of a key that are no text.
+KEY_TYPES: Final = {"_index": pa.int64(), "_valid_from": pa.timestamp("us", tz="UTC")}
 TEXTS: Final = """
 SELECT DISTINCT {column.value} FROM history.{table} AS {column.row} WHERE {column.value} IS NOT NULL
 """
@@ -43,14 +38,14 @@ WHERE {row}._extra IS NOT NULL AND ({wanted})
 """
 # Rows that are fetched at once: `_extra` of all rows of a list may be large.
 BATCH: Final = 10_000
-# A role that no mapping names: of a bill, what was sent in place of its lines is no list.
+# Stands among the roles that cannot be read of a bill whose lines are no list.
 LINES: Final = "lines"
 
 
 class SentRow(NamedTuple):
-    """A row with values that only `_extra` has: its key, what they say by role, what fails.
+    """A row with values that only `_extra` has: its key, and what they say by role.
 
-    `unread` are names of roles that cannot be read, `text` is what was sent for one of them.
+    `unread` are names of roles that cannot be read, `text` is what was sent for the first of them.
     """
 
     key: tuple[Any, ...]
@@ -71,68 +66,75 @@ def read_texts(
 def read_rows(
     db: duckdb.DuckDBPyConnection,
     roles: Mapping[str, FieldColumn],
-    terms: tuple[ZoneInfo, Collection[str]],
+    zone: ZoneInfo,
+    needed: Collection[str],
     lines: Sequence[str] = (),
 ) -> Iterator[SentRow]:
-    """Yield the rows of a table whose `_extra` has a value of a role; `lines`: or their list.
+    """Yield the rows of a table whose `_extra` has a value of one of its roles.
 
-    `terms` are the time zone, and the roles without which a figure is wrong.
+    Of bills, `lines` are the names from the record to the list of lines: also a bill is yielded
+    where that is no list. `needed` are the roles without which a figure is wrong.
     """
     first = next(iter(roles.values()))
+    for *key, extra_text, are_empty in _fetch(db, _query_of_extras(first, roles, lines)):
+        extra = json.loads(extra_text)
+        sent = {}
+        for (role, column), is_empty in zip(roles.items(), are_empty, strict=True):
+            value = _sent(extra, role, column) if is_empty else None
+            if value is not None:
+                sent[role] = value
+        in_place_of_lines = find_sent(extra, lines) if lines else None
+        if sent or in_place_of_lines is not None:
+            row = _row(tuple(key), sent, zone, needed)
+            yield row if in_place_of_lines is None else _without_lines(row, in_place_of_lines)
+
+
+def _query_of_extras(
+    first: FieldColumn, roles: Mapping[str, FieldColumn], lines: Sequence[str]
+) -> str:
+    """Return the query of rows that may have a value in `_extra`; `first` is of their table."""
     wanted = [
         f"({column.value} IS NULL AND {_has(first.row, column.names)})" for column in roles.values()
     ]
     if lines:
         wanted.append(_has(first.row, lines))
-    query = EXTRAS.format(
+    return EXTRAS.format(
         keys=", ".join(f"{first.row}.{key}" for key in KEYS[first.row]),
         empty=", ".join(f"{column.value} IS NULL" for column in roles.values()),
         row=first.row,
         table=quote_identifier(first.table),
         wanted=" OR ".join(wanted),
     )
-    for *key, extra, empty in _fetch(db, query):
-        extra_values = json.loads(extra)
-        without_column = [role for role, is_empty in zip(roles, empty, strict=True) if is_empty]
-        sent = _sent(extra_values, {role: roles[role] for role in without_column}, lines)
-        if sent:
-            yield _row(tuple(key), sent, *terms)
 
 
-def _sent(
-    extra: dict[str, Any], roles: Mapping[str, FieldColumn], lines: Sequence[str]
-) -> dict[str, Any]:
-    """Return what `_extra` of a row has of roles, and in place of a list of lines."""
-    sent = {}
-    for role, column in roles.items():
-        value = find_sent(extra, column.names)
-        # A bill with a blank period is one without any.
-        is_blank_period = role == "billing.period" and value == ""
-        if value is not None and not is_blank_period:
-            sent[role] = value
-    if lines:
-        not_a_list = find_sent(extra, lines)
-        if not_a_list is not None:
-            sent[LINES] = not_a_list
-    return sent
+def _sent(extra: dict[str, Any], role: str, column: FieldColumn) -> Any:
+    """Return what `_extra` of a row has of a role; None for nothing."""
+    value = find_sent(extra, column.names)
+    # A bill with a blank period is one without any.
+    is_blank_period = role == "billing.period" and value == ""
+    return None if is_blank_period else value
 
 
 def _row(
-    key: tuple[Any, ...], sent: dict[str, Any], zone: ZoneInfo, needed: Collection[str]
+    key: tuple[Any, ...], sent: Mapping[str, Any], zone: ZoneInfo, needed: Collection[str]
 ) -> SentRow:
-    """Return what a row says by role, and what of it cannot be read."""
+    """Return a row with what was sent, by role."""
     values = {}
     unread = []
     text = None
     for role, value in sent.items():
-        if role != LINES:
-            values[role] = read_sent(kind_of(role), value, zone)
-        is_needed = role == LINES or role in needed
-        if is_needed and values.get(role) is None:
-            unread.append(role.rpartition(".")[2])
+        values[role] = read_sent(kind_of(role), value, zone)
+        if role in needed and values[role] is None:
+            unread.append(name_of(role))
             if text is None:
                 text = text_of(value)
     return SentRow(key, values, unread, text)
+
+
+def _without_lines(row: SentRow, sent: Any) -> SentRow:
+    """Return the row of a bill whose lines cannot be read: something else was sent."""
+    text = text_of(sent) if row.text is None else row.text
+    return row._replace(unread=[*row.unread, LINES], text=text)
 
 
 def _has(row: str, names: Sequence[str]) -> str:
@@ -168,21 +170,20 @@ def write_texts(
 def write_rows(
     db: duckdb.DuckDBPyConnection,
     table: str,
+    row_kind: str,
     rows: Sequence[SentRow],
-    roles: Mapping[str, tuple[str, pa.DataType]],
+    types: Mapping[str, pa.DataType],
 ) -> None:
     """Create the table of what rows say: key, a column for each role, failures, a text.
 
-    `roles` have a name and a type by role.
+    `row_kind` is record or line, `types` has the type of each role.
     """
-    is_of_lines = len(rows[0].key) == len(KEYS["line"])
-    keys = KEYS["line"] if is_of_lines else KEYS["record"]
     columns = {}
-    for at, name in enumerate(keys):
-        of_type = ARROW.get(name, pa.string())
-        columns[name] = pa.array([row.key[at] for row in rows], of_type)
-    for role, (name, of_type) in roles.items():
-        columns[name] = pa.array([row.values.get(role) for row in rows], of_type)
+    for position, name in enumerate(KEYS[row_kind]):
+        parts = [row.key[position] for row in rows]
+        columns[name] = pa.array(parts, KEY_TYPES.get(name, pa.string()))
+    for role, of_type in types.items():
+        columns[name_of(role)] = pa.array([row.values.get(role) for row in rows], of_type)
     unread = [",".join(row.unread) or None for row in rows]
     columns["unread"] = pa.array(unread, pa.string())
     columns["unread_text"] = pa.array([row.text for row in rows], pa.string())

@@ -13,6 +13,7 @@ from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from pipelines.core.parse import parse_day, parse_number, parse_time
+from pipelines.finance.reconcile.roles import name_of
 
 MONTH: Final = re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])")
 DAY_LENGTH: Final = len("2026-09-01")
@@ -46,7 +47,7 @@ def kind_of(role: str) -> Kind:
 
 def measure_of(role: str) -> str:
     """Return what a role measures: `usage.amount`, `billing.line_amount` and tax are amounts."""
-    name = role.rpartition(".")[2].removeprefix("line_")
+    name = name_of(role).removeprefix("line_")
     return "amount" if name in {"open", "tax"} else name
 
 

@@ -49,7 +49,6 @@ def create_row_views(
     (None: of all). Raises duckdb.Error.
     """
     sides = Sides(db, mapping, connections)
-    sides.create_bill_months()
     for view in VIEWS:
         db.execute(f"CREATE OR REPLACE TEMP VIEW {view} AS {sides.query(view)}")
         history = sides.query(view, every_version=True)
