@@ -114,7 +114,7 @@ def judge_months(figures: Figures, *, is_all_known: bool) -> tuple[MonthVerdict,
     for row in figures.tables["reasons"]:
         reasons[row["place"]].append(row)
     order = order_of(figures)
-    waiting = {each.month for each in figures.prepared if each.connections is None}
+    waiting = {prepared.month for prepared in figures.prepared if prepared.connections is None}
     verdicts = []
     for place, cells in sorted(places.items()):
         verdict = _judge_month(cells, reasons[place], order, waiting, is_all_known=is_all_known)
@@ -134,24 +134,33 @@ def every_month(
     """
     columns: dict[str, list[Any]] = defaultdict(list)
     for row in rows:
-        is_known = is_all_known and not row["is_doubtful"]
-        reasons = []
-        for reason, breaks in ((OPEN_BREAKS, "open_breaks"), ("uncertain", "uncertain_breaks")):
-            if row[breaks]:
-                reasons.append({"reason": reason})
-        columns["connection"].append(row["connection"])
-        columns["month"].append(row["month"].isoformat()[:7] if row["month"] else None)
-        columns["currency"].append(row["currency"])
-        waiting = {each.month for each in prepared if each.is_of(row["connection"])}
-        columns["signed"].append(_sign_off(row, waiting, is_known=is_known))
-        lacks_usage = row["usage_until"] is not None
-        columns["answer"].append(
-            _answer_of_month([row], reasons, is_known=is_known and not lacks_usage)
-        )
-        columns["open_breaks"].append(row["open_breaks"])
-        for name in EVERY_AMOUNT:
-            columns[name].append(f"{row[name]:f}")
+        verdict = _verdict_of_connection(row, prepared, is_all_known=is_all_known)
+        for name, value in verdict.items():
+            columns[name].append(value)
     return dict(columns)
+
+
+def _verdict_of_connection(
+    row: Row, prepared: Sequence[Prepared], *, is_all_known: bool
+) -> dict[str, Any]:
+    """Return the month of a connection and currency, with verdict and sign-off."""
+    waiting = {month.month for month in prepared if month.is_of(row["connection"])}
+    is_known = is_all_known and not row["is_doubtful"]
+    has_all_usage = row["usage_until"] is None
+    reasons = []
+    if row["open_breaks"]:
+        reasons.append({"reason": OPEN_BREAKS})
+    if row["uncertain_breaks"]:
+        reasons.append({"reason": "uncertain"})
+    return {
+        "connection": row["connection"],
+        "month": row["month"].isoformat()[:7] if row["month"] else None,
+        "currency": row["currency"],
+        "signed": _sign_off(row, waiting, is_known=is_known),
+        "answer": _answer_of_month([row], reasons, is_known=is_known and has_all_usage),
+        "open_breaks": row["open_breaks"],
+        **{name: f"{row[name]:f}" for name in EVERY_AMOUNT},
+    }
 
 
 def judge_changed_months(figures: Figures) -> tuple[ChangedMonth, ...]:
@@ -188,27 +197,40 @@ def _judge_month(
     """Return the verdict of one place: a row for each currency, and the parts of the difference."""
     # What is not an amount is the same for all currencies.
     any_cell = cells[0]
-    with_amounts = [cell for cell in cells if cell["difference"] is not None]
     is_known = is_all_known and not any(cell["is_doubtful"] for cell in cells)
-    usage_ends = [cell["usage_until"] for cell in cells if cell["usage_until"] is not None]
-    open_parts = [row for row in reasons if row["reason"] == OPEN_BREAKS]
-    others = [row for row in reasons if row["reason"] != OPEN_BREAKS]
+    usage_until = _usage_until(cells)
+    has_all_usage = usage_until is None
+    with_amounts = [cell for cell in cells if cell["difference"] is not None]
+    # A currency that is equal is not among the sums.
     different = [cell for cell in with_amounts if cell["difference"]]
+    in_open_breaks = []
+    others = []
+    for part in reasons:
+        if part["reason"] == OPEN_BREAKS:
+            in_open_breaks.append(part)
+        else:
+            others.append(part)
     return MonthVerdict(
         month=any_cell["month"],
         months=tuple(any_cell["months"]),
         sign_off=_sign_off(any_cell, waiting, is_known=is_known),
         closed_at=any_cell["closed_at"],
         changed_records=any_cell["changed_records"] or 0,
-        answer=_answer_of_month(with_amounts, reasons, is_known=is_known and not usage_ends),
-        open_breaks=sum(row["number"] for row in open_parts),
+        answer=_answer_of_month(with_amounts, reasons, is_known=is_known and has_all_usage),
+        open_breaks=sum(part["number"] for part in in_open_breaks),
         has_amounts=bool(with_amounts),
         difference=add_up(different, order),
-        open=add_up(open_parts, order, "number"),
+        open=add_up(in_open_breaks, order, "number"),
         reasons=sums_by_reason(others, order),
         without_amounts=_without_amounts(cells, order),
-        usage_until=min(usage_ends, default=None),
+        usage_until=usage_until,
     )
+
+
+def _usage_until(cells: Iterable[Row]) -> date | None:
+    """Return the first day on which the usage of a connection ends; None if all have it."""
+    days = [cell["usage_until"] for cell in cells if cell["usage_until"] is not None]
+    return min(days, default=None)
 
 
 def _without_amounts(cells: Sequence[Row], order: Sequence[str | None]) -> tuple[str | None, ...]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from graphlib import TopologicalSorter
 from importlib.resources import files
@@ -92,30 +92,9 @@ def read_figures(
     amounts = _read_amounts(db, previous)
     rules = {row["rule"]: row for row in _evaluate(db, "rules")}
     problem = _find_problem(rules)
-    tables: dict[str, list[Row]] = {name: [] for name in QUERIES}
-    with suppress(duckdb.CatalogException):  # nothing is evaluated
-        create_break_order(db)
-    has_own = any(row["own_source"] for row in rules.values())
-    for name in in_order(WITHOUT_AMOUNTS if problem else queries):
-        if name in OF_OWN_BOOKS and not has_own:
-            continue
-        tables[name] = _evaluate(db, name)
-    not_evaluated = []
-    if rules:
-        not_evaluated = read_not_evaluated(db)
-    tables["not_checked"] = []
-    unread: list[Doubt] = []
-    doubts: list[Doubt] = []
-    notes: list[Doubt] = []
-    if not problem:
-        # Own books say nothing about whether billing equals usage.
-        tables["not_checked"] = [
-            row for row in not_evaluated if row["is_needed"] and row["own_source"] is None
-        ]
-        unread = read_unread(db)
-        doubts = doubts_of(not_evaluated, unread)
-        notes = notes_of(not_evaluated)
-    return Figures(
+    not_evaluated = read_not_evaluated(db) if rules else []
+    tables = _read_tables(db, rules, WITHOUT_AMOUNTS if problem else queries)
+    figures = Figures(
         version=version,
         problem=problem,
         rules=rules,
@@ -123,12 +102,36 @@ def read_figures(
         scans=_scans(db),
         breaks={row["break_id"]: row for row in tables["breaks"]},
         not_evaluated=not_evaluated,
-        unread=unread,
-        doubts=doubts,
-        notes=notes,
         amounts=amounts,
         previous=previous,
     )
+    if problem:
+        # Nothing is compared, so no part of it is in doubt.
+        return figures
+    unread = read_unread(db)
+    # Own books say nothing about whether billing equals usage.
+    not_checked = [row for row in not_evaluated if row["is_needed"] and row["own_source"] is None]
+    return replace(
+        figures,
+        tables=tables | {"not_checked": not_checked},
+        unread=unread,
+        doubts=doubts_of(not_evaluated, unread),
+        notes=notes_of(not_evaluated),
+    )
+
+
+def _read_tables(
+    db: duckdb.DuckDBPyConnection, rules: dict[str, Row], queries: Sequence[str]
+) -> dict[str, list[Row]]:
+    """Return the rows of each query; none of those that are not asked for."""
+    tables: dict[str, list[Row]] = {name: [] for name in (*QUERIES, "not_checked")}
+    with suppress(duckdb.CatalogException):  # nothing is evaluated
+        create_break_order(db)
+    has_own_books = any(row["own_source"] for row in rules.values())
+    for name in in_order(queries):
+        if has_own_books or name not in OF_OWN_BOOKS:
+            tables[name] = _evaluate(db, name)
+    return tables
 
 
 def _read_amounts(db: duckdb.DuckDBPyConnection, previous: Figures | None) -> pa.Table | None:
