@@ -147,6 +147,12 @@ def fetch_rows(db: duckdb.DuckDBPyConnection, query: str, bound: Row | None = No
     return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
 
+def insert_row(db: duckdb.DuckDBPyConnection, table: str, row: Row) -> None:
+    """Add a row to a table, by the names of its columns."""
+    values = ", ".join(f"${name} AS {quote_identifier(name)}" for name in row)
+    db.execute(f"INSERT INTO {table} BY NAME SELECT {values}", row)
+
+
 def bytes_in_use(db: duckdb.DuckDBPyConnection) -> int:
     """Return how long a file must be at least. DuckDB does not write free blocks at the end."""
     total, free, size = db.execute(BLOCKS).fetchall()[0]

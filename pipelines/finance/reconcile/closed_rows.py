@@ -23,6 +23,7 @@ from pipelines.finance.reconcile.close_copy import MANIFEST, MAPPING, require_in
 from pipelines.finance.reconcile.normalize import Sides
 from pipelines.finance.reconcile.statements import REMEMBERED
 from pipelines.metadata.tables import Close
+from pipelines.warehouse.duckdb_file import Row, insert_row
 from pipelines.warehouse.memory_limit import readable_error
 
 # Values whose digests are in variable `erased` are not shown.
@@ -41,10 +42,6 @@ CREATE TABLE reconciliation.closed_months (
 CREATE OR REPLACE TEMP TABLE closed_lists (month DATE, list VARCHAR, scan_id VARCHAR);
 CREATE OR REPLACE TEMP MACRO hidden_id(side, id) AS
     hidden(id, if(side = 'billing', regexp_replace(id, '#[^#]*$', ''), id));
-"""
-INSERT_MONTH: Final = """
-INSERT INTO reconciliation.closed_months
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)
 """
 INSERT_LIST: Final = "INSERT INTO closed_lists VALUES ($1, $2, $3)"
 # Rows of a copy have sign -1, those of today 1.
@@ -145,27 +142,27 @@ def _insert_months(
         posted_to = month_after(close.month)
         while posted_to in closed:
             posted_to = month_after(posted_to)
-        row = (
-            close.month,
-            close.number,
-            close.preparer,
-            close.reviewer,
-            close.closed_at,
-            close.version,
-            close.reopened_at is not None,
-            posted_to,
-            close.manifest_sha256,
-            close.note,
-            close.approval,
-            close.approved_at,
-            close.accept_open,
-            close.reopened_at,
-            close.reopened_by,
-            close.reopened_reason,
-            close.chosen_connections,
-            has_mapping(folder, mapping),
-        )
-        db.execute(INSERT_MONTH, row)
+        row: Row = {
+            "month": close.month,
+            "number": close.number,
+            "preparer": close.preparer,
+            "reviewer": close.reviewer,
+            "closed_at": close.closed_at,
+            "version": close.version,
+            "is_reopened": close.reopened_at is not None,
+            "posted_to": posted_to,
+            "manifest_sha256": close.manifest_sha256,
+            "note": close.note,
+            "approval": close.approval,
+            "approved_at": close.approved_at,
+            "accept_open": close.accept_open,
+            "reopened_at": close.reopened_at,
+            "reopened_by": close.reopened_by,
+            "reopened_reason": close.reopened_reason,
+            "connections": close.chosen_connections,
+            "has_mapping": has_mapping(folder, mapping),
+        }
+        insert_row(db, "reconciliation.closed_months", row)
 
 
 def has_mapping(folder: Path, mapping: Mapping | None) -> bool:

@@ -27,6 +27,7 @@ from pipelines.finance.reconcile.views import (
     create_row_views,
     hold_few_rows,
 )
+from pipelines.warehouse.duckdb_file import Row, insert_row
 from pipelines.warehouse.memory_limit import is_memory_refused, readable_error
 
 BY_MONTH: Final = (
@@ -56,7 +57,7 @@ SELECT
     NULL
 FROM ({query}) AS found
 """
-INSERT_RULE: Final = "INSERT INTO reconciliation.rules VALUES ($1, $2, $3, $4, $5, $6, $7, $8)"
+RULES_TABLE: Final = "reconciliation.rules"
 
 
 def reconcile(db: duckdb.DuckDBPyConnection, inputs: Inputs) -> None:
@@ -101,18 +102,18 @@ def _why_failed(inputs: Inputs, run: Callable[[], object]) -> str:
 
 
 def _insert_rule(db: duckdb.DuckDBPyConnection, statement: Statement, reason: str) -> None:
+    """Note in `rules` whether a statement with a question was evaluated, or why not."""
     if statement.question:
-        about = (
-            statement.name,
-            statement.question,
-            not reason,
-            reason or None,
-            statement.remedy,
-            statement.rests_on or None,
-            statement.is_needed(reason),
-            None,
-        )
-        db.execute(INSERT_RULE, about)
+        rule: Row = {
+            "rule": statement.name,
+            "question": statement.question,
+            "evaluated": not reason,
+            "reason": reason or None,
+            "remedy": statement.remedy,
+            "rests_on": statement.rests_on or None,
+            "is_needed": statement.is_needed(reason),
+        }
+        insert_row(db, RULES_TABLE, rule)
 
 
 class _Engine:
@@ -214,7 +215,7 @@ class _Engine:
             if why:
                 third_side.problem = f"Its query failed: {why}"
             third_side.note()
-            self.db.execute(INSERT_RULE, third_side.as_rule())
+            insert_row(self.db, RULES_TABLE, third_side.as_rule())
 
     def _evaluate(self, statement: Statement) -> None:
         """Create the table of a statement, an empty one if it fails; note why in `rules`."""

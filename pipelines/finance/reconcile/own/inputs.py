@@ -13,7 +13,7 @@ RULE: Final = "own_"  # begins the name of the rule of each source
 
 @dataclass(frozen=True)
 class OwnInputs:
-    """What own books are read with: the home, the time, and the what sources had before."""
+    """What own books are read with: the home, the time, and what sources had before."""
 
     root: Path
     now: datetime

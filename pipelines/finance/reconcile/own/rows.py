@@ -1,7 +1,7 @@
 """Reads what the texts of own rows say: exact amounts, months, currencies. Nothing is guessed.
 
 Here: the table of a source, and its view with the types of the side that it is compared with. Not
-here: where the texts come from (sources), how both are compared (compare).
+here: where the texts come from (sources), how both are compared (third_side).
 """
 
 from collections.abc import Callable

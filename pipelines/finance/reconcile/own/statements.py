@@ -26,10 +26,6 @@ CREATE TABLE reconciliation.own_totals (
     difference {amount}
 );
 """
-INSERT_SOURCE: Final = """
-INSERT INTO reconciliation.own_sources
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
-"""
 INSERT_FILE: Final = """
 INSERT INTO reconciliation.own_files
 SELECT $source, $connection, $file, $sha256, count(*)

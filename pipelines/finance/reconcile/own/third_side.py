@@ -6,7 +6,7 @@ Here: one source from its texts to its breaks and totals, and why it has none. N
 
 from datetime import date, datetime
 from functools import cached_property
-from typing import Any, Final
+from typing import Final
 
 import duckdb
 
@@ -21,7 +21,7 @@ from pipelines.finance.reconcile.own.left_out import leave_out
 from pipelines.finance.reconcile.own.not_read import NotRead
 from pipelines.finance.reconcile.own.rows import OwnTable, scales_of_service
 from pipelines.finance.reconcile.own.sources import OwnFile, digest_of_all, load_texts
-from pipelines.warehouse.duckdb_file import Row, fetch_rows
+from pipelines.warehouse.duckdb_file import Row, fetch_rows, insert_row
 from pipelines.warehouse.memory_limit import is_memory_refused, readable_error
 
 NEEDS: Final = {
@@ -111,17 +111,20 @@ class ThirdSide:
 
     def _create_views(self) -> None:
         """Create the views of both: the service's records, and the own rows."""
-        match_by = self.source.match_by
-        key = {
-            ("usage", "id"): "used.id",
-            ("billing", "id"): "bills.bill",
-            ("billing", "number"): "coalesce(bills.number, concat('?#', bills.bill))",
-        }.get((self.source.against, match_by))
-        if key is None:
-            key = sql.TOTALS_KEY.format(rows=VIEWS[self.source.against])
         statement = sql.USAGE if self.source.against == "usage" else sql.BILLING
-        self._execute(statement, {}, key=key)
+        self._execute(statement, {}, key=self._key_of_service())
         self._table.create_view(self._db, self._service, self._scales)
+
+    def _key_of_service(self) -> str:
+        """Return the expression of what a record of the service has in common with own rows."""
+        if self.source.match_by == "totals":
+            return sql.TOTALS_KEY.format(rows=VIEWS[self.source.against])
+        if self.source.against == "usage":
+            return "used.id"
+        if self.source.match_by == "number":
+            # A bill without a number shares it with no own row.
+            return "coalesce(bills.number, concat('?#', bills.bill))"
+        return "bills.bill"
 
     @property
     def _service(self) -> str:
@@ -131,15 +134,17 @@ class ThirdSide:
         """Add the breaks and totals of the source to open books, or note why not."""
         if not self.problem:
             self.match()
-        if not self.problem:
-            terms: Row = {"connection": self.source.connection}
-            month = {"own_month": "NULL::DATE", "service_month": "NULL::DATE"}
-            if self.source.roles.period:
-                month = {"own_month": "own.month", "service_month": "service.month"}
-            self._execute(sql.FOUND, {}, **self._terms_of_found())
-            of_breaks = {**terms, "rule": self.rule, "files": self._names()}
-            self._db.execute(sql.INSERT_BREAKS, of_breaks)
-            self._execute(sql.INSERT_TOTALS, {**terms, "source": self.name}, **month)
+        if self.problem:
+            return
+        connection = self.source.connection
+        self._execute(sql.FOUND, {}, **self._terms_of_found())
+        of_breaks: Row = {"connection": connection, "rule": self.rule, "files": self._names()}
+        self._db.execute(sql.INSERT_BREAKS, of_breaks)
+        months = {"own_month": "NULL::DATE", "service_month": "NULL::DATE"}
+        if self.source.roles.period:
+            months = {"own_month": "own.month", "service_month": "service.month"}
+        of_totals: Row = {"connection": connection, "source": self.name}
+        self._execute(sql.INSERT_TOTALS, of_totals, **months)
 
     def match(self) -> None:
         """Find which keys both have, and which differ. Raises duckdb.Error."""
@@ -184,8 +189,10 @@ class ThirdSide:
         return rows
 
     @cached_property
-    def _first_unread(self) -> list[Row]:
-        return self.unread(1)
+    def _first_unread(self) -> Row | None:
+        """The first row that is not understood, with how many there are (`rows`)."""
+        rows = self.unread(1)
+        return rows[0] if rows else None
 
     def totals(self) -> list[Row]:
         """Return the totals of the rows that are understood, by month and currency."""
@@ -195,7 +202,8 @@ class ThirdSide:
 
     def doubt(self) -> str:
         """Return why its breaks are uncertain, although it was compared; empty: they are not."""
-        for row in self._first_unread:
+        row = self._first_unread
+        if row is not None:
             sent = "nothing" if row["sent"] is None else f"`{printable(row['sent'], 40)}`"
             return (
                 f"{counted(row['rows'], 'row')} not understood, such as row {row['row']} of "
@@ -221,27 +229,8 @@ class ThirdSide:
 
     def note(self) -> None:
         """Write what is known of the source to open books."""
-        not_understood = sum(row["rows"] for row in self._first_unread)
-        about = (
-            self.name,
-            self.source.connection,
-            self.source.against,
-            self.source.place,
-            self.source.match_by,
-            self.read_at,
-            self.sha256,
-            self.rows,
-            self._before.most_rows(self.source),
-            not_understood,
-            self.matched,
-            not self.problem,
-            self.problem or self.doubt() or None,
-            self.source.fewest_rows,
-            self._before.begins if self.problem else self.begins,
-            sum(row["rows"] for row in self.left_out) if self.source.roles.connection else None,
-        )
-        self._db.execute(sql.INSERT_SOURCE, about)
-        if self._first_unread:
+        insert_row(self._db, "reconciliation.own_sources", self._as_source())
+        if self._first_unread is not None:
             bound = {"source": self.name, "connection": self.source.connection}
             self._execute(sql.INSERT_UNREAD, {**bound, "files": self._names()})
         statement = sql.INSERT_FILE.format(table=self._table.name)
@@ -255,19 +244,44 @@ class ThirdSide:
             }
             self._db.execute(statement, of_file)
 
-    def as_rule(self) -> tuple[Any, ...]:
-        """Return its row of `reconciliation.rules`, as INSERT_RULE of the engine takes it."""
+    def _as_source(self) -> Row:
+        """Return its row of `reconciliation.own_sources`."""
+        source = self.source
+        left_out = None
+        if source.roles.connection:
+            left_out = sum(row["rows"] for row in self.left_out)
+        return {
+            "source": self.name,
+            "connection": source.connection,
+            "against": source.against,
+            "place": source.place,
+            "match_by": source.match_by,
+            "read_at": self.read_at,
+            "sha256": self.sha256,
+            "rows": self.rows,
+            "rows_before": self._before.most_rows(source),
+            "not_understood": self._first_unread["rows"] if self._first_unread else 0,
+            "matched": self.matched,
+            "evaluated": not self.problem,
+            "reason": self.problem or self.doubt() or None,
+            "fewest_rows": source.fewest_rows,
+            "begins": self._before.begins if self.problem else self.begins,
+            "left_out": left_out,
+        }
+
+    def as_rule(self) -> Row:
+        """Return its row of `reconciliation.rules`."""
         against = self.source.against
-        return (
-            self.rule,
-            f"Do the own books {self.name} ({self.source.place}) agree with {against}?",
-            not self.problem,
-            self.problem or self.doubt() or None,
-            REMEDY,
-            f"less {against}",
-            True,
-            self.name,
-        )
+        return {
+            "rule": self.rule,
+            "question": f"Do the own books {self.name} ({self.source.place}) agree with {against}?",
+            "evaluated": not self.problem,
+            "reason": self.problem or self.doubt() or None,
+            "remedy": REMEDY,
+            "rests_on": f"less {against}",
+            "is_needed": True,
+            "own_source": self.name,
+        }
 
     def _names(self) -> list[str]:
         return [file.name for file in self.files]
