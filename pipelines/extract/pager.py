@@ -65,11 +65,12 @@ class LengthCheck:
 class Pager:
     """Asks for pages and keeps what they show.
 
-    `answers` are those to all requests, `pages` those that the passes by this key used, `ends` the
-    ends of the list that they showed. `passes` is how often the list was read to its end, `size`
-    the number of rows on a full page, `end` the offset where the list seems to end, `reached` the
-    greatest one behind a row, `first_length` the length that the list had at the end of the first
-    pass.
+    `answers` are those to all requests, `pages` those that the passes by this key used. `passes` is
+    how often the list was read to its end, `size` the number of rows on a full page.
+
+    Where the list ends is seen at several moments: `ends_seen` are the ends that pages showed,
+    `end` is where it seems to end now, `reached` the greatest offset behind a row, `first_length`
+    the length at the end of the first pass, and `expected` that of the last scan.
     """
 
     traits: ListTraits
@@ -77,7 +78,7 @@ class Pager:
     answers: list[Page]
     pages: list[Page] = field(default_factory=list)
     checks: list[LengthCheck] = field(default_factory=list)
-    ends: set[int] = field(default_factory=set)
+    ends_seen: set[int] = field(default_factory=set)
     passes: int = 0
     size: int = 1
     end: int = 0
@@ -110,7 +111,7 @@ class Pager:
         if len(page):
             self.reached = max(self.reached, page.end)
             if page.is_last:
-                self.ends.add(page.end)
+                self.ends_seen.add(page.end)
         for check in self.checks:
             check.note(page)
         return page

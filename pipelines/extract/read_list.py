@@ -56,21 +56,22 @@ def read_list(configured_key: str | None, traits: ListTraits, passes: int = 1) -
 
 @dataclass
 class _ProofSearch:
-    """Passes over a list by one key until one proves it; `passes` chains must agree at least.
+    """Passes over a list by one key until one proves it; `chains_needed` must agree at least.
 
-    `moved` tells that two chains showed two orders, `swapped` that one did, `copies` that one
-    showed a row twice. `passes_in_vain` counts passes in a row without a new row, `denied` proofs
-    that the service's own words contradict. The newest pass begins at page `begins`.
+    `moved`: two chains showed two orders, or an earlier scan did. `swapped`: one chain showed two.
+    `shows_copies`: one showed a row twice. `passes_in_vain` counts passes in a row without a new
+    row, `denials` proofs that the service's own words contradict. `first_page` is the place of the
+    newest pass among all pages.
     """
 
     pager: Pager
-    passes: int
+    chains_needed: int
     moved: bool = False
     swapped: bool = False
-    copies: bool = False
+    shows_copies: bool = False
     passes_in_vain: int = 0
-    denied: int = 0
-    begins: int = 0
+    denials: int = 0
+    first_page: int = 0
     agreement: Agreement = field(default_factory=Agreement)
 
     def read(self) -> Steps[Proof]:
@@ -79,7 +80,7 @@ class _ProofSearch:
         try:
             while True:
                 rows_before = len(self.pager.seen())
-                self.begins = len(self.pager.pages)
+                self.first_page = len(self.pager.pages)
                 chain = yield from self._read_pass()
                 proof = self._conclude(chain)
                 if proof is None:
@@ -94,14 +95,15 @@ class _ProofSearch:
     def _read_pass(self) -> Steps[Chain | None]:
         """Read the list to its end once; return the chain, None if it was not read by one."""
         pager = self.pager
-        before = self.agreement.last
+        last_chain = self.agreement.last
         start = 0
-        is_ordered = before is not None and not before.is_unordered()
+        is_ordered = last_chain is not None and not last_chain.is_unordered()
+        # A chain may prove the list alone; to count its rows takes several passes.
         if pager.passes == 0 or (is_ordered and pager.passes < MOST_CHAINS):
             chain = yield from read_chain(pager)
             self.swapped |= chain.swapped
             if chain.ended:
-                self.copies |= chain.has_copies()
+                self.shows_copies |= chain.has_copies()
                 return chain
             start = chain.end
         self.agreement.begin()
@@ -181,11 +183,11 @@ class _ProofSearch:
     def _conclude(self, chain: Chain | None) -> Proof | None:
         """Return the proof if the list is complete, and the service's own words agree."""
         proof = self._prove(chain)
-        why = why_denied(self.pager.pages[self.begins :])
+        why = why_denied(self.pager.pages[self.first_page :])
         if proof is None or not why:
             return proof
-        self.denied += 1
-        if self.denied < TRIES:
+        self.denials += 1
+        if self.denials < TRIES:
             return None
         raise ReadingEnded(why)
 
@@ -217,7 +219,7 @@ class _ProofSearch:
                 raise ReadingEnded("more rows were seen around a length check than the list had")
             # Without keys, equal rows replace one another, unless the length never changed. A full
             # last page shows no end.
-            lengths = pager.ends | {pager.reached}
+            lengths = pager.ends_seen | {pager.reached}
             if met == check.length and (pager.keyed or lengths == {check.length}):
                 pager.require_fresh()
                 return check
@@ -226,7 +228,7 @@ class _ProofSearch:
     def _rows_by_chains(self, chain: Chain) -> CompleteRows | None:
         """Return the rows of the list if a chain has them all, by itself or with those before."""
         before = self.agreement.last
-        may_stand_alone = self.passes == 1 and not self.moved and not self.swapped
+        may_stand_alone = self.chains_needed == 1 and not self.moved and not self.swapped
         if may_stand_alone and chain.is_complete():
             self.agreement.begin(chain)
             return self.agreement.rows()
@@ -255,7 +257,7 @@ class _ProofSearch:
             self.moved = True
             self.agreement.begin(chain)
             return None
-        if not self.agreement.is_enough(rows_may_move=self.passes > 1 or self.moved):
+        if not self.agreement.is_enough(rows_may_move=self.chains_needed > 1 or self.moved):
             return None
         # Whatever the first one showed: they all show the same order.
         self.swapped = False
@@ -287,10 +289,10 @@ class _ProofSearch:
     def _not_seen(self, partial: Proof, lengths: list[int]) -> int | None:
         """Return how many rows of the list were not seen; None if that is not known."""
         # The service itself says that rows are missing, beyond all that it shows.
-        if self.denied >= TRIES:
+        if self.denials >= TRIES:
             return None
         # Repeats, removals and conflicts may explain the difference too; without a key, equal rows.
-        has_copies = self.copies or partial.repeated or partial.conflicting
+        has_copies = self.shows_copies or partial.repeated or partial.conflicting
         if has_copies or not self.pager.keyed:
             return None
         has_one_length = len(set(lengths)) == 1
@@ -303,13 +305,13 @@ class _ProofSearch:
     ) -> Proof:
         """Return the proof that names these rows; with a `reason`, that of a PARTIAL list."""
         pager = self.pager
-        before = pager.traits
+        known = pager.traits
         has_seen_list = pager.passes > 0 and len(rows) > 0
         traits = ListTraits(
             key=pager.keys.key,
-            key_decided=before.key_decided or has_seen_list,
-            passes=self.passes,
-            length=before.length if length is None else length,
+            key_decided=known.key_decided or has_seen_list,
+            passes=self.chains_needed,
+            length=known.length if length is None else length,
             stable_order=not self.moved and not self.swapped,
         )
         selected = select_copies(rows, keyed=pager.keyed)

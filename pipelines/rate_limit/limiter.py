@@ -85,7 +85,7 @@ class RateLimiter:
         self._is_alone = False  # no other process has sent for this actor of late
         # Without a share of ours, which can only be kept by counting.
         self._may_skip_slots = not self._options.max_requests_per_window
-        self._slotless = 0  # further requests that need no slot
+        self._slotless_left = 0  # further requests that need no slot
         self._slotless_until = -math.inf
 
     @asynccontextmanager
@@ -99,9 +99,7 @@ class RateLimiter:
         self._active += 1
         try:
             async with self._turn:
-                self._slotless -= 1
-                is_over = self._clock.monotonic() > self._slotless_until
-                if self._slotless < 0 or is_over or self._is_paused():
+                if not self._goes_without_slot():
                     await self._clock.sleep(HEAD_START)
                     await self._wait_or_release(slot)
             try:
@@ -111,6 +109,12 @@ class RateLimiter:
         finally:
             self._active -= 1
 
+    def _goes_without_slot(self) -> bool:
+        """Return whether the next request is one of the few that need no slot."""
+        self._slotless_left -= 1
+        is_over = self._clock.monotonic() > self._slotless_until
+        return self._slotless_left >= 0 and not is_over and not self._is_paused()
+
     def _end(self, slot: Slot) -> None:
         """Write how long a request holds its slot; where room is ample, let others go without."""
         slot.ended_at = self._clock.monotonic()
@@ -118,20 +122,24 @@ class RateLimiter:
             self._learner.trips.append(slot.trip)
         is_refused = slot.status == HTTPStatus.TOO_MANY_REQUESTS
         if is_refused:
-            self._may_skip_slots = False  # headers can be wrong
+            # The headers that said how much room there is were wrong.
+            self._may_skip_slots = False
         is_ample = self._may_skip_slots and self._learner.remaining(slot) >= AMPLE_REQUESTS
         if is_ample and not slot.number:
-            return  # it needed no slot, and has nothing to write
-        self._slotless = 0
+            # It went without a slot, and has nothing to write.
+            return
+        self._slotless_left = 0
         self._slotless_until = slot.ended_at + SLOTLESS_SECONDS
         self._unwritten.append(slot)
-        if self._is_alone and self._turn.locked() and not (is_ample or is_refused):
-            return  # the request that waits writes it, and nobody else has to know before
+        is_urgent = is_ample or is_refused or not self._is_alone
+        if self._turn.locked() and not is_urgent:
+            # The request that has its turn now writes it.
+            return
         # The transaction writes what ended. If it fails, the next one tries again, and raises.
         with suppress(StorageFailed), self._transaction() as transaction:
             is_paused = transaction.state.blocked_until > transaction.now
             if is_ample and not is_paused:
-                self._slotless = SLOTLESS_REQUESTS
+                self._slotless_left = SLOTLESS_REQUESTS
 
     async def wait_for_pause(self) -> None:
         """Wait while nobody may send (Retry-After), without a slot. Raises as `hold` does."""
@@ -150,7 +158,7 @@ class RateLimiter:
 
     def share_pause(self, seconds: float) -> None:
         """Let no process of this actor send for so long (Retry-After), at most 7 days."""
-        self._slotless = 0
+        self._slotless_left = 0
         self.note_pause(seconds)
         with self._transaction():
             pass  # it writes what was noted
@@ -265,12 +273,13 @@ class RateLimiter:
             known = {"actor": self._actor, **(row or {})}
             state = RateLimitActor(**known)
             self._shared.compare(connection)
+            # The moment by three clocks: of this process, of all processes, and Unix time. What is
+            # not known exactly makes us late, never early: answers and pauses end later, and now is
+            # earlier than it may be.
             here = self._clock.monotonic()
-            # What is not known exactly makes us late, never early: answers and pauses end later,
-            # and now is earlier than it may be.
             now = here + self._shared.least
-            unsure = self._shared.most - self._shared.least
             unix_now = self._clock.time()
+            unsure = self._shared.most - self._shared.least
             noted = self._pause.noted
             if state.clock != self._clock_name:
                 actor_state.change_clock(state, self._clock_name, now + unsure, unix_now)
