@@ -74,19 +74,14 @@ class RawAmounts:
     def _of_bill(self, record: Record, line: str) -> Decimal | None:
         """Return the amount of a line, of what the lines do not add up to, or of the bill."""
         sent = self._at(record, "billing.line_amount") or ()
-        is_line = line not in {"", "rest"}
-        asked = slice(None)
-        if is_line:  # what else the bill has may be unreadable
-            asked = slice(int(line), int(line) + 1)
-        lines = [_number(each) for each in sent[asked]]
         is_credit = self._is_credit(record)
-        if is_credit:
-            lines = [_negative(amount) for amount in lines]
-        if is_line:
-            return lines[0] if lines else None
-        total = _number(self._at(record, "billing.amount"))
-        if is_credit:
-            total = _negative(total)
+        if line not in {"", "rest"}:
+            # No other line is read, as it may be unreadable.
+            number = int(line)
+            line_amount = sent[number] if number < len(sent) else None
+            return _number_of_bill(line_amount, is_credit=is_credit)
+        lines = [_number_of_bill(amount, is_credit=is_credit) for amount in sent]
+        total = _number_of_bill(self._at(record, "billing.amount"), is_credit=is_credit)
         if line == "rest" and lines:
             return (total or Decimal(0)) - sum(filter(None, lines))
         return total
@@ -247,12 +242,6 @@ def _find(value: Any, path: str) -> Any:
     return [_find(item, rest) for item in inner]
 
 
-def _negative(amount: Decimal | None) -> Decimal | None:
-    if amount is None:
-        return None
-    return -abs(amount)
-
-
 def _number(value: Any) -> Decimal | None:
     """Return an amount as reconciliation reads it. Raises UnusableRecord for what is none."""
     if value is None:
@@ -263,3 +252,11 @@ def _number(value: Any) -> Decimal | None:
     if number is None:
         raise UnusableRecord(f"The raw record has no amount but `{printable(value, 40)}`.")
     return round_number(number)
+
+
+def _number_of_bill(value: Any, *, is_credit: bool) -> Decimal | None:
+    """Return an amount of a bill: that of a credit note is negative, however it was sent."""
+    amount = _number(value)
+    if amount is None or not is_credit:
+        return amount
+    return -abs(amount)

@@ -47,8 +47,6 @@ UPDATE {table} AS history SET {columns}
 FROM read_again AS added
 WHERE added._number = history.rowid
 """
-
-
 HIDES_NUMBERS: Final = """
 SELECT count(*) > 0 FROM duckdb_columns() AS columns
 WHERE columns.database_name = current_database() AND columns.schema_name = 'history'
@@ -110,6 +108,7 @@ def _read_table_again(
     table: str,
     declared: Mapping[str, DeclaredType],
 ) -> None:
+    """Decide the types of a table's columns again, then write its rows with these types."""
     types_before = schema.types
     places = [place for place in schema.columns_of(table).values() if not place.is_item]
     undecided = [place for place in places if _is_undecided(place, declared)]
@@ -181,7 +180,7 @@ class _HistoryRows:
     db: duckdb.DuckDBPyConnection
     table: str
     whole: Sequence[Place]
-    others: Sequence[Place] = ()
+    others: Sequence[Place]
     as_text: Mapping[str, str] = field(default_factory=dict)
 
     @property

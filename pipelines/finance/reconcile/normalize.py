@@ -120,21 +120,21 @@ class Sides:
         is_chosen = is_one_of("records.connection", self._connections)
         return read_quarantine(self._db, self.columns, self._mapping, self._readings, is_chosen)
 
-    def query(self, view: str, *, every_version: bool = False) -> str:
+    def query(self, name: str, *, every_version: bool = False) -> str:
         """Return the statement of a view: of rows that hold now, or of all."""
-        rows = VIEWS[view]
-        gaps = self._gaps(rows.side)
-        gaps["key"] = rows.key if self.by_usage else MONTH
+        view = VIEWS[name]
+        gaps = self._gaps(view.side)
+        gaps["key"] = view.key if self.by_usage else MONTH
         gaps["place"] = PLACE
         gaps["holds"] = "record._valid_to IS NULL"
         gaps["line_holds"] = "line._valid_to IS NULL"
         if every_version:
             gaps["holds"] = "true"
             gaps["line_holds"] = LINE_HELD
-        if rows.side == "billing":
+        if view.side == "billing":
             # The statement of lines has that of bills within.
             gaps["bills"] = BILLS.format(**gaps)
-        return rows.statement.format(**gaps)
+        return view.statement.format(**gaps)
 
     def _create_bill_months(self, name: str) -> str:
         """Create the table of months of bills that have no period; return its name.

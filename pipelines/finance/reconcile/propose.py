@@ -189,8 +189,8 @@ class _Search:
         if products:
             one, two, product = (column.path for column in next(iter(products)))
             meaning = f"sampled rows are {one} x {two} = {product}{only}"
-            for at, role in enumerate(roles):
-                shares = {columns[at]: share for columns, share in products.items()}
+            for position, role in enumerate(roles):
+                shares = {columns[position]: share for columns, share in products.items()}
                 self._choices.choose(role, shares, meaning)
         # In this order: unitPrice is a price, and no quantity of units.
         for role in (price, amount, quantity):
@@ -211,20 +211,24 @@ class _Search:
 
     def _agree(self) -> None:
         """Find amounts without a name: fields of lines that add up to a field of their usage."""
-        sides = ("usage.amount", "billing.line_amount")
-        key = self._choices.found.get("usage.id")
-        reference = self._choices.found.get("billing.line_usage")
-        if not key or not reference or self._choices.found.keys() >= {*sides}:
+        found = self._choices.found
+        key = found.get("usage.id")
+        reference = found.get("billing.line_usage")
+        roles = ("usage.amount", "billing.line_amount")
+        has_both = found.keys() >= {*roles}
+        if key is None or reference is None or has_both:
             return
-        used, billed = (self._possible_amounts(role) for role in sides)
+        used = self._possible_amounts("usage.amount")
+        billed = self._possible_amounts("billing.line_amount")
         shares = self._samples.agreeing((key, used), (reference, billed))
         good = {columns: share for columns, share in shares.items() if share.value >= SURE}
-        pairs = best(good, len)  # the order is the same for all: none of them has a name
+        # None of them has a name that fits, so the order is the same for all.
+        pairs = best(good, len)
         if not pairs:
             return
-        for at, role in enumerate(sides):
-            if role not in self._choices.found:
-                agreeing = {columns[at]: good[columns] for columns in pairs}
+        for position, role in enumerate(roles):
+            if role not in found:
+                agreeing = {columns[position]: good[columns] for columns in pairs}
                 self._choices.choose(role, agreeing, "sums of lines are equal to their usage")
 
     def _possible_amounts(self, role: str) -> list[FieldColumn]:

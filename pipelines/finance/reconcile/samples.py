@@ -100,11 +100,12 @@ class Samples:
         with localcontext(prec=EXACT_DIGITS):
             sums = [_sum(amounts) for amounts, *_totals in bills]
         shares = {}
-        for at, total in enumerate(totals, start=1):
+        # The amounts of lines are the first column of the query.
+        for column, total in enumerate(totals, start=1):
             answers = []
             for bill, added in zip(bills, sums, strict=True):
-                if bill[at] is not None:
-                    answers.append(_number(bill[at]) == added)
+                if bill[column] is not None:
+                    answers.append(_number(bill[column]) == added)
             shares[total] = Share.of(answers)
         return shares
 
@@ -145,9 +146,9 @@ class Samples:
         rows = self._rows(query)
         shares = {}
         with localcontext(prec=EXACT_DIGITS):
-            for at_used, of_usage in enumerate(used):
-                for at_billed, of_lines in enumerate(billed, start=len(used)):
-                    share = _agreement(rows, at_used, at_billed)
+            for used_column, of_usage in enumerate(used):
+                for billed_column, of_lines in enumerate(billed, start=len(used)):
+                    share = _agreement(rows, used_column, billed_column)
                     if share.whole >= FEWEST_ROWS:
                         shares[of_usage, of_lines] = share
         return shares

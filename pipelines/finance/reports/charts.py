@@ -44,8 +44,14 @@ def scale_of(rows: Sequence[Row], names: Sequence[str], steps: int) -> Axis:
 
     Bars that are cut are twice as long as the largest that is not: nobody takes them for whole.
     """
-    amounts = [row[name] for row in rows for name in names]
-    sizes = sorted((max(row[name].copy_abs() for name in names) for row in rows), reverse=True)
+    amounts: list[Decimal] = []
+    sizes: list[Decimal] = []
+    for row in rows:
+        of_month = [row[name] for name in names]
+        amounts += of_month
+        sizes.append(max(amount.copy_abs() for amount in of_month))
+    # The largest month, and the largest of the others, which none of their bars exceeds.
+    sizes.sort(reverse=True)
     whole = sizes[1] if len(sizes) > 1 else Decimal(0)
     if not whole or sizes[0] < TOO_LARGE * whole:
         return axis_of(amounts, steps)
