@@ -52,7 +52,10 @@ const Tables = (() => {
   }
 
   function headings(columns) {
-    const cells = columns.map((column) => element("th", { scope: "col" }, column.label));
+    const cells = columns.map((column) => {
+      const side = Cells.isNumber(column) ? "number" : "";
+      return element("th", { scope: "col", "class": side }, column.label);
+    });
     return element("tr", {}, ...cells);
   }
 
