@@ -521,3 +521,24 @@ def test_any_closes_leave_on_accrued_what_is_still_open(tmp_path: Path) -> None:
             for key, amount in signed(ledger, "account", "currency").items()
             if key[0] not in {"2190", "5900"}
         }
+
+
+def test_a_bill_that_is_taken_back_and_not_billed_again_is_accrued(tmp_path: Path) -> None:
+    stores = Stores.open(tmp_path / "home")
+    stores.configure(**SERVICE)
+    bills = [
+        bill("all", line("all", "5.00")),
+        bill("all-note", line("all", "5.00"), kind="credit"),
+        bill("again", line("again", "7.00")),
+        bill("again-note", line("again", "7.00"), kind="credit"),
+        bill("again-2", line("again", "7.00")),
+        bill("part", line("part", "8.00")),
+        bill("part-note", line("part", "3.00"), kind="credit"),
+    ]
+    amounts = {"all": "5.00", "again": "7.00", "part": "8.00", "none": "1.00"}
+    usage = [used(name, amount) for name, amount in amounts.items()]
+    publish(stores, mapping=MAPPING, partners=partners([FIRST]), usage=usage, billing=bills)
+    accrual = ledger_of(stores)["accrual"]
+    assert (accrual["accrued"], accrual["left_out"]) == ({"EUR": "9.00"}, [])
+    unbilled = "SELECT usage, used::VARCHAR FROM finance.unbilled_usage ORDER BY used DESC"
+    assert stores.rows(unbilled) == [("all", "5.00"), ("none", "1.00")]

@@ -104,8 +104,12 @@ FROM reconciliation.exceptions AS exceptions
 CROSS JOIN reconciliation.basis AS basis
 LEFT JOIN finance.names AS names
     ON names.connection = exceptions.connection AND names.partner_id = exceptions.partner
-WHERE exceptions.used_rows > 0 AND exceptions.billed_rows = 0
-    AND exceptions.status <> 'unreadable';
+-- Also what a credit note takes back as a whole, and nobody billed again.
+WHERE exceptions.used_rows > 0 AND exceptions.status <> 'unreadable' AND (
+    exceptions.billed_rows = 0 OR exceptions.credited_amount <> 0
+        AND sign(exceptions.billed_amount + exceptions.credited_amount)
+            * sign(exceptions.used_amount) <= 0
+);
 
 CREATE OR REPLACE VIEW finance.accepted_fees AS
 SELECT
