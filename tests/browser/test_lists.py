@@ -14,7 +14,7 @@ from pipelines.finance.report import read_figures_of_books, write_report
 from pipelines.finance.reports.text import format_amount
 from tests.browser.operator import open_chromium
 from tests.browser.test_report import publish_books
-from tests.reconcile.books import bill, line, partners, publish, used
+from tests.reconcile.books import MAPPING, bill, line, partners, publish, used
 from tests.reconcile.flux_books import OF_PLANS, publish_then_and_now
 from tests.reports.conftest import HUGE
 from tests.versions.homes import Make, Record, Stores, made_home
@@ -35,6 +35,19 @@ def publish_hostile(stores: Stores) -> None:
 def publish_plans(stores: Stores) -> None:
     """A month with other prices of many plans; of one partner, another quantity."""
     publish_then_and_now(stores, OF_PLANS, OF_PLANS)
+
+
+def publish_disputed(stores: Stores) -> None:
+    """One bill that is not paid bills too much, another one does not, and a third is paid."""
+    counted = 'counted_statuses = ["paid"]'
+    mapping = MAPPING.replace(counted, f'{counted[:-1]}, "open"]\npaid_statuses = ["paid"]')
+    usage = [used(name) for name in "abc"]
+    bills = [
+        bill("much", line("a", "6.00"), status="open"),
+        bill("right", line("b"), status="open"),
+        bill("paid", line("c")),
+    ]
+    publish(stores, mapping=mapping, partners=partners(["first"]), usage=usage, billing=bills)
 
 
 def written(make: Make, factory: pytest.TempPathFactory) -> Path:
@@ -187,6 +200,25 @@ def test_a_list_has_a_filter_of_its_own(page: Page) -> None:
     expect(severity).to_have_value("none")  # the page shows why there is no row
     view(page, "Partners")
     expect(page.get_by_label("Severity")).to_be_hidden()
+
+
+def test_disputed_amounts_lead_to_their_bills(
+    browser: Browser, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    for page in opened(browser, written(publish_disputed, tmp_path_factory)):
+        amounts = page.get_by_role("region", name="Disputed and undisputed amounts")
+        amounts.get_by_role("link", name="1:").click()
+        expect(page.get_by_role("status")).to_have_text("1 of 3 rows.")
+        bills = table(page, "Bills, EUR")
+        assert column(bills, "Bill")[0] == "much"
+        disputed = page.get_by_role("combobox", name="Disputed")
+        expect(disputed).to_have_value("disputed")
+        disputed.select_option("undisputed")
+        page.get_by_role("combobox", name="Payment").select_option("no due date")
+        expect(page.get_by_role("status")).to_have_text("1 of 3 rows.")
+        assert column(bills, "Bill")[0] == "right"
+        page.get_by_role("button", name="Clear filters").click()
+        expect(page.get_by_role("status")).to_have_text("3 rows.")
 
 
 def test_it_finds_while_typing_without_accents_and_keeps_the_keyboard(page: Page) -> None:

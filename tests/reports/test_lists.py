@@ -485,7 +485,7 @@ def test_what_is_unpaid_is_listed_however_old_it_is(tmp_path: Path) -> None:
         bill("done", line("v"), month="2026-06-01", due=None),
         bill("august", line("w"), month="2026-08-01", due=None),
         bill("september", line("x"), due="2026-10-31"),
-        bill("later", line("y"), status="open", due="2026-12-31"),
+        bill("later", line("y", "6.00"), status="open", due="2026-12-31"),
         bill("never", line("z"), status="open", due=None),
         bill("note", line(None, "1.00"), kind="credit", due=None),
         bill("void", line(None, "1.00"), status="void", due=None),
@@ -495,16 +495,20 @@ def test_what_is_unpaid_is_listed_however_old_it_is(tmp_path: Path) -> None:
     figures = read_figures_of_books(stores, with_details=True)
     page = render_page(figures)
     shown = lists_of(page)["bills"]
-    assert shown["filter"] == "payment"
-    assert [(row["bill"], row["open"], row["payment"]) for row in shown["rows"]] == [
-        ("later", "5", "not due"), ("never", "5", "no due date"), ("note", None, "used up"),
-        ("september", None, "paid"), ("void", None, "void, draft or cancelled"),
-        ("august", None, "paid"),
-        ("old", "5", "overdue"),
+    assert shown["filters"] == ["payment", "disputed"]
+    names = ("bill", "open", "payment", "disputed")
+    assert [tuple(row[name] for name in names) for row in shown["rows"]] == [
+        ("later", "6", "not due", "disputed"), ("never", "5", "no due date", "undisputed"),
+        ("note", None, "used up", None), ("september", None, "paid", None),
+        ("void", None, "void, draft or cancelled", None), ("august", None, "paid", None),
+        ("old", "5", "overdue", "undisputed"),
     ]  # fmt: skip
+    assert "Disputed Undisputed All EUR 1: 6.00 2: 10.00 3: 16.00" in text_of(page)
+    assert 'data-find="bills?disputed=disputed&amp;currency=EUR"' in page
     for payment in ("overdue", "not due", "no due date"):
         assert f'data-find="bills?payment={payment}"' in page
     publish(stores, mapping=MAPPING)  # which does not say how to know what is paid
     page = render_page(read_figures_of_books(stores, with_details=True))
-    assert {row["payment"] for row in lists_of(page)["bills"]["rows"]} == {None}
-    assert "bills?payment" not in page
+    rows = lists_of(page)["bills"]["rows"]
+    assert {(row["payment"], row["disputed"]) for row in rows} == {(None, None)}
+    assert 'data-find="bills?' not in page

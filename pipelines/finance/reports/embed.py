@@ -70,7 +70,7 @@ def _pack(detail: Detail, rows: int, digits: dict[str, int]) -> Packed:
         "left_out": _left_out(detail, rows),
         "command": listing.command,
         "has_sums": listing.has_sums,
-        "filter": listing.filter,
+        "filters": listing.filters,
         "digits": digits,
         "currencies": [currency for currency in digits if currency],
         "data": {name: _column(values[:rows]) for name, values in detail.columns.items()},

@@ -31,7 +31,7 @@ class Listing:
     `table` has all its rows, where the file of `details/` selects only some of them. `parent` is
     the list whose rows open the rows of this one; then it has no place of its own. `has_sums`:
     its amounts may be added. `share`: it takes at most this part of the room that is left, such as
-    2 for a half. `filter` is a column by whose values the list can be filtered.
+    2 for a half. `filters` are columns by whose values the list can be filtered.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Listing:
     parent: str = ""
     has_sums: bool = True
     share: int = 1
-    filter: str = ""
+    filters: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,7 @@ LISTINGS: Final = (
         ),
         'partner-sync sql "FROM finance.month_totals"',
         f"{PARTS_OF_IT} Select a month to see its partners.",
-        filter="answer",
+        filters=("answer",),
     ),
     Listing(
         "partners",
@@ -115,7 +115,7 @@ LISTINGS: Final = (
         "An open break is a difference that nobody has explained or resolved yet: + is overbilled, "
         "\u2212 is unbilled usage. Select its number to see its records and what to do. Age counts "
         "from the day when the bill was due where that is known, otherwise from the month end.",
-        filter="severity",
+        filters=("severity",),
     ),
     Listing(
         "records",
@@ -153,7 +153,7 @@ LISTINGS: Final = (
         ),
         "partner-sync breaks",
         f"{OF_OWN_BOOKS} Select a number to see its records and what to do.",
-        filter="severity",
+        filters=("severity",),
     ),
     Listing(
         "own-totals",
@@ -219,6 +219,7 @@ LISTINGS: Final = (
             Column("issued", "Issued", "day"),
             Column("due", "Due", "day"),
             Column("payment", "Payment"),
+            Column("disputed", "Disputed"),
             Column("kind", "Kind"),
             Column("usage_lines", "Lines for usage", "count"),
             Column("billed", "Billed", "amount"),
@@ -227,10 +228,12 @@ LISTINGS: Final = (
             STATEMENT,
         ),
         'partner-sync sql "FROM finance.bills"',
-        "Bills and credit notes of the two newest months, of open breaks, and what is unpaid. "
-        "Select its number to see the lines of a bill. A due date is shown until a bill is paid.",
+        "Bills and credit notes of the two newest months, of breaks, and what is unpaid. Select "
+        "its number to see the lines of a bill. A due date is shown until a bill is paid. "
+        "Disputed: it is not paid, and an open break says that it bills too much, or nobody can "
+        "say how much.",
         table="reconciliation.bill_totals",
-        filter="payment",
+        filters=("payment", "disputed"),
     ),
     Listing(
         "statements",
@@ -253,7 +256,7 @@ LISTINGS: Final = (
         "differences that the partner is asked to confirm or correct. A higher number of the same "
         "month replaces the lower one. Sent: as a person noted it; partner-sync sends none.",
         has_sums=False,
-        filter="state",
+        filters=("state",),
     ),
     Listing(
         "lines",

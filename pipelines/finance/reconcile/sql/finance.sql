@@ -213,7 +213,6 @@ LEFT JOIN finance.names AS names
 CREATE OR REPLACE VIEW finance.bills_with_breaks AS
 SELECT
     rows.connection, regexp_replace(rows.id, '#(\d+|rest)$', '') AS bill,
-    bool_or(breaks.state <> 'resolved') AS is_open,
     bool_or(breaks.state <> 'resolved' AND breaks.own_source IS NULL
         AND coalesce(breaks.difference > 0, true)) AS is_disputed
 FROM reconciliation.break_rows AS rows

@@ -7,6 +7,7 @@ SELECT
     coalesce(bills.apart, 'bill') AS kind,
     if(kind IN ('bill', 'credit note'), exact(bills.amount), NULL) AS billed,
     if(kind IN ('bill', 'credit note'), NULL, exact(bills.amount)) AS not_counted,
-    bills.usage_lines, exact(bills.open_amount) AS open, bills.payment
+    bills.usage_lines, exact(bills.open_amount) AS open, bills.payment,
+    bills.disputed
 FROM listed_bills AS bills
 ORDER BY bills.place

@@ -1,5 +1,6 @@
--- The bills of open breaks, those of resolved ones, then the bills and credit notes of the two newest months that have
--- begun, and those of which something is still to be paid; the newest months first.
+-- The bills that may bill too much, by an open break, those of other breaks, then the bills and
+-- credit notes of the two newest months that have begun, and those of which something is still to be
+-- paid; the newest months first.
 -- `bills` and `lines` read this table. `lines_before`: of the bills above it, those of usage.
 WITH begun AS (
     SELECT DISTINCT bills.month
@@ -20,6 +21,9 @@ SELECT
          WHEN open.open_amount IS NULL THEN 'not known'
          WHEN open.days IN ('not due', 'no due date') THEN open.days
          ELSE 'overdue' END AS payment,
+    CASE WHEN open.bill IS NULL THEN NULL
+         WHEN found.is_disputed THEN 'disputed'
+         ELSE 'undisputed' END AS disputed,
     row_number() OVER in_order - 1 AS place,
     sum(bills.usage_lines) OVER in_order - bills.usage_lines AS lines_before
 FROM reconciliation.bill_totals AS bills
@@ -33,7 +37,7 @@ LEFT JOIN to_pay AS open
 WHERE found.bill IS NOT NULL OR bills.month IN (SELECT begun.month FROM begun)
     OR open.open_amount <> 0
 WINDOW in_order AS (
-    ORDER BY found.is_open DESC NULLS LAST, bills.month DESC, names.partner, bills.partner,
+    ORDER BY found.is_disputed DESC NULLS LAST, bills.month DESC, names.partner, bills.partner,
         coalesce(bills.number, bills.bill), bills.connection, bills._key
     ROWS UNBOUNDED PRECEDING
 )

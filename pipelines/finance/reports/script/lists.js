@@ -48,7 +48,7 @@ const Lists = (() => {
 
   const FOUND_BY = ["partner", "partner_id", "bill", "break_id"];
 
-  // Return the rows that all filters select; `own` is the column of this list's own filter.
+  // Return the rows that all filters select; `own` are the columns of this list's own filters.
   // `partner` finds the partner, bill or break of this name, or else each that contains it.
   function select(rows, filters, own) {
     const wanted = filters.partner;
@@ -56,7 +56,7 @@ const Lists = (() => {
     const part = fold((wanted ?? "").trim());
     return rows.filter((row) => {
       const has = (name) => !filters[name] || !(name in row) || text(row[name]) === filters[name];
-      if (![...FILTERS, own].every(has)) return false;
+      if (![...FILTERS, ...own].every(has)) return false;
       if (!wanted || !("partner" in row)) return true;
       if (isName) return FOUND_BY.some((name) => row[name] === wanted);
       return FOUND_BY.some((name) => row[name] && fold(row[name]).includes(part));

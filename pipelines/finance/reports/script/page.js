@@ -32,7 +32,7 @@
 
   async function showList(name, filters) {
     const list = withoutEmpty(await Lists.load(name));
-    const rows = Lists.select(list.rows, filters, list.filter);
+    const rows = Lists.select(list.rows, filters, list.filters);
     place("list-title").textContent = list.title;
     place("list-note").textContent = list.note;
     place("list-left-out").replaceChildren(...leftOut(list));
@@ -189,23 +189,26 @@
     fillOwn(list, filters);
   }
 
-  // Show the filter that only this list has: the values of one of its columns.
+  // Show the filters that only this list has: the values of some of its columns.
   function fillOwn(list, filters) {
-    const input = place("filter-own");
-    const column = list.columns.find((each) => each.name === list.filter);
-    input.parentElement.hidden = !column;
-    input.name = column ? list.filter : "";
-    if (!column) return;
-    if (input.dataset.of !== list.name) {
-      input.dataset.of = list.name;
-      input.previousElementSibling.textContent = column.label;
-      const text = (value) => Cells.textOf(column, { [column.name]: value });
-      const options = Lists.values(list.rows, column.name).map((value) => element("option", { value }, text(value)));
-      input.replaceChildren(element("option", { value: "" }, "all"), ...options);
+    const box = place("filters-own");
+    if (box.dataset.of !== list.name) {
+      box.dataset.of = list.name;
+      const columns = list.columns.filter((each) => list.filters.includes(each.name));
+      box.replaceChildren(...columns.map((column) => ownFilter(list, column)));
     }
-    const value = filters[list.filter] ?? "";
-    if (![...input.options].some((each) => each.value === value)) input.append(element("option", { value }, value));
-    input.value = value;
+    for (const input of box.querySelectorAll("select")) {
+      const value = filters[input.name] ?? "";
+      if (![...input.options].some((each) => each.value === value)) input.append(element("option", { value }, value));
+      input.value = value;
+    }
+  }
+
+  function ownFilter(list, column) {
+    const text = (value) => Cells.textOf(column, { [column.name]: value });
+    const options = Lists.values(list.rows, column.name).map((value) => element("option", { value }, text(value)));
+    const all = element("option", { value: "" }, "all");
+    return element("label", {}, `${column.label} `, element("select", { name: column.name }, all, ...options));
   }
 
   function option(name, value) {
@@ -219,8 +222,9 @@
       const { value } = place(`filter-${name}`);
       if (value) query.set(name, value);
     }
-    const own = place("filter-own");
-    if (own.name && own.value) query.set(own.name, own.value);
+    for (const { name, value } of place("filters-own").querySelectorAll("select")) {
+      if (value) query.set(name, value);
+    }
     return `#/${address().name}?${query}`;
   }
 
