@@ -1,6 +1,7 @@
 """The working paper of a closed month: totals are formulas over rows, and what is signed."""
 
 import json
+import re
 from collections import defaultdict
 from decimal import Decimal
 from pathlib import Path
@@ -59,6 +60,16 @@ GROUP BY ALL
 HAVING amount <> 0
 """
 
+OF_KIND = re.compile(
+    r"(\d+) (of usage and billing|with own books|uncertain) \((\d+) above materiality\)"
+)
+OPEN_BREAKS = """
+SELECT
+    if(uncertain IS NULL, if(own_source IS NULL, 'of usage and billing', 'with own books'),
+        'uncertain') AS kind, count(*), count_if(severity = 'high')
+FROM '{}' WHERE state <> 'resolved' GROUP BY ALL ORDER BY kind
+"""
+
 
 def require_readable(file: Path) -> None:
     """Require that no cell is cut, that headings stay in sight, and that A4 has all columns."""
@@ -98,6 +109,7 @@ def require_signed(folder: Path) -> None:
     assert read_totals(file) == found
     require_journal(folder, found)
     require_accrual(folder, found)
+    require_sign_off(folder)
     totals = exact(found)
     expected = {key: total for key, total in expected.items() if total or key in totals}
     assert {key: totals.get(key) for key in expected} == expected
@@ -142,6 +154,15 @@ def require_accrual(folder: Path, found: Totals) -> None:
     journal = folder / "journal.csv"
     accrued = dict(duckdb.sql(ACCRUED.format(journal)).fetchall()) if journal.exists() else {}
     assert {currency: sum_ for currency, sum_ in sums.items() if sum_} == accrued
+
+
+def require_sign_off(folder: Path) -> None:
+    """Require that the last sheet counts each break that is not resolved once, by its kind."""
+    sheet = openpyxl.load_workbook(next(folder.glob("*.xlsx")))["sign-off"]
+    said = dict(sheet.iter_rows(max_col=2, values_only=True))
+    found = OF_KIND.findall(said["open breaks when this was written"])
+    counted = duckdb.sql(OPEN_BREAKS.format(folder / "breaks.parquet")).fetchall()
+    assert sorted((kind, int(number), int(high)) for number, kind, high in found) == counted
 
 
 def number_of(value: Any) -> Decimal:

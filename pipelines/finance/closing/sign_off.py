@@ -5,7 +5,6 @@ from typing import Any, Final
 
 import duckdb
 
-from pipelines.core.text import counted
 from pipelines.finance.closing.cells import Sheet
 from pipelines.warehouse.duckdb_file import Row
 
@@ -15,13 +14,13 @@ LABELS: Final = {
     "preparer": "prepared by",
     "reviewer": "approved by",
     "version": "version of the data",
-    "accept_open": "open breaks",
+    "accept_open": "open breaks when this was written",
     "chosen_connections": "closed for",
     "closed_at": "written at (UTC)",
     "preparer_uid": "preparer: number (uid) of the user",
     "preparer_login": "preparer: number (uid) of the user who logged in",
     "preparer_role": "preparer: user of the database server",
-    "as_of": "end of the newest reading of the lists (UTC)",
+    "as_of": "data as of: end of the oldest reading of a list (UTC)",
     "connections": "connections that are compared",
     "scans": "last scan of",
     "previous": "previous copy:",
@@ -39,10 +38,18 @@ EMPTY: Final = {
     "note": "none",
     "previous": "none: this is the first copy with balances",
 }
-HIGH: Final = """
-SELECT count(*), count(breaks.own_source)
+# As the page and the other sheets count them: uncertain breaks, and those with own books, are not
+# among those of usage and billing.
+OPEN: Final = """
+SELECT
+    CASE WHEN breaks.uncertain IS NOT NULL THEN 'uncertain'
+         WHEN breaks.own_source IS NOT NULL THEN 'with own books'
+         ELSE 'of usage and billing' END AS kind,
+    count(*) AS number, count(*) FILTER (breaks.severity = 'high') AS high
 FROM copied.breaks AS breaks
-WHERE breaks.state <> 'resolved' AND breaks.severity = 'high'
+WHERE breaks.state <> 'resolved'
+GROUP BY ALL
+ORDER BY kind
 """
 
 
@@ -66,14 +73,16 @@ def write_sign_off(sheet: Sheet, signed: Row, db: duckdb.DuckDBPyConnection) -> 
 
 def _open_breaks(signed: Row, db: duckdb.DuckDBPyConnection) -> str:
     """Return why the month is closed with the open breaks that it has."""
-    ((high, of_own),) = db.execute(HIGH).fetchall()
-    found = f"{counted(high, 'open break')} above materiality"
-    if of_own:
-        found += f", {of_own} of them with own books"
+    parts = []
+    severe = 0
+    for kind, number, high in db.execute(OPEN).fetchall():
+        parts.append(f"{number:,} {kind} ({high:,} above materiality)")
+        severe += high
+    found = ", ".join(parts) or "none"
     if signed["accept_open"]:
         return f"{found}; {signed['preparer']} says why: {signed['accept_open']}"
-    if not high:
-        return "no reason needed: none is above materiality"
+    if not severe:
+        return f"{found}; no reason needed"
     if signed["approval"] == "declared":
         return f"{found}; a close with typed names asks for no reason"
     return f"{found}, each with a person and a reason: see sheet breaks"

@@ -53,7 +53,7 @@ ABOUT_PARTS: Final = (
 DIFFERENCE: Final = "Difference = billed + credit notes \u2212 used"
 PARTS_OF_IT: Final = (
     f"{DIFFERENCE} = overbilled \u2212 unbilled usage + other differences. Overbilled and unbilled "
-    "usage are the open breaks."
+    "usage are the open breaks of today, without those with own books."
 )
 OF_OWN_BOOKS: Final = (
     "Difference: what the service has minus what own books have. It is no part of billed minus "
