@@ -80,7 +80,7 @@ def approve(
     """Verify and approve a prepared copy, as another user of the machine than who prepared it."""
     approved = finance.approve.approve_copy(month.date(), number, manifest, None, database)
     show(approved["sums"], json_value=approved, if_empty="The month has no totals.")
-    line(f"Prepared by {approved['preparer']}, from data until {approved['as_of']}.")
+    line(f"Prepared by {approved['preparer']}, from data as of {approved['as_of']}.")
     line(f"Mapping: mapping.toml of the copy, SHA-256 {approved['mapping_sha256']}.")
     if approved["accept_open"]:
         line(f"Open breaks are accepted: {approved['accept_open']}")

@@ -35,7 +35,7 @@ from tests.finance.statements import (
 )
 from tests.reconcile.books import FIRST, decide, publish, used
 from tests.reconcile.months import SEPTEMBER, SERVICE, signing
-from tests.reports.conftest import text_of
+from tests.reports.conftest import page_text, text_of
 from tests.versions.homes import Stores, home_of
 
 OCTOBER = date(2026, 10, 1)
@@ -215,6 +215,17 @@ def test_a_closed_month_has_the_figures_that_were_signed(books: Stores) -> None:
     make_books(books, again=True)
     reopen_month(books, SEPTEMBER, "ann", "wrong")
     assert written(books)[FIRST]["provisional"] == [words.OUTDATED]
+
+
+def test_report_statement_and_copy_are_as_of_one_time(books: Stores) -> None:
+    """The lists were read on three days."""
+    found = re.search(r"Data as of (.+? UTC)", page_text(books))
+    assert found
+    before = text_of(page_of(written(books)[FIRST]))
+    close_month(books, *signing())
+    after = text_of(page_of(written(books)[FIRST]))
+    assert f"as of {found[1]}" in before
+    assert f"as of {found[1]}" in after
 
 
 MISSING: list[tuple[date, str, str]] = [

@@ -114,7 +114,7 @@ def test_the_copy_of_a_month_is_whole_and_private(closed: Stores) -> None:
         "preparer": "ann",
         "reviewer": "bob",
     }
-    expected |= {"note": "as agreed", "version": 1, "as_of": "2026-11-04 02:01:00+00"}
+    expected |= {"note": "as agreed", "version": 1, "as_of": "2026-11-02 02:01:00+00"}
     expected |= {"approval": "declared", "accept_open": None, "preparer_uid": os.getuid()}
     expected |= {"preparer_login": login_id(), "preparer_role": None}
     expected |= {"chosen_connections": None, "connections": ["acme"], "ledger": []}

@@ -55,7 +55,12 @@ SIGNED_FILE: Final = 0o400
 NO_PREVIOUS: Final[dict[str, Any]] = {"sums": {"rollforward": []}}
 # In groups of 16 MB: with larger ones, DuckDB exceeds memory_limit.
 COPY: Final = "COPY ({query}) TO {file} (FORMAT parquet, ROW_GROUP_SIZE_BYTES '16MB')"
-AS_OF: Final = "SELECT basis.as_of::VARCHAR FROM reconciliation.basis AS basis"
+# As the report has it: each list was read until then, or later.
+AS_OF: Final = """
+SELECT coalesce(min(lists.ended_at), min(basis.as_of))::VARCHAR
+FROM reconciliation.basis AS basis
+LEFT JOIN reconciliation.lists AS lists ON lists.is_compared AND {is_chosen}
+"""
 SCANS: Final = """
 SELECT concat(lists.connection, '/', lists.stream) AS list, lists.last_scan_id
 FROM meta.freshness AS lists
@@ -169,8 +174,9 @@ def _write_files(db: duckdb.DuckDBPyConnection, close: Close, folder: Path, basi
         write_journal(db, folder, (close.month, close.number), basis.journal)
     _write_table(db, find_open_items(db, close.month), folder / OPEN_ITEMS, bound)
     sums = _write_balances(db, folder)
-    ((as_of,),) = db.execute(AS_OF).fetchall()
-    scans = SCANS.format(is_chosen=is_one_of("lists.connection", close.connections))
+    is_chosen = is_one_of("lists.connection", close.connections)
+    ((as_of,),) = db.execute(AS_OF.format(is_chosen=is_chosen)).fetchall()
+    scans = SCANS.format(is_chosen=is_chosen)
     signed = {
         **stated(close),
         "month": f"{close.month:%Y-%m}",

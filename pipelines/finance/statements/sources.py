@@ -39,10 +39,11 @@ SELECT partners.connection, partners.partner, partners.name
 FROM reconciliation.partners AS partners
 WHERE partners.partner IS NOT NULL
 """
-# The end of the data of each connection, and whether its lists are complete.
+# The end of the oldest reading of each connection's lists, as the report has it, and whether these
+# are complete.
 LISTS: Final = """
 SELECT
-    lists.connection, coalesce(max(lists.ended_at), basis.as_of) AS as_of,
+    lists.connection, coalesce(min(lists.ended_at), basis.as_of) AS as_of,
     bool_and(lists.complete IS TRUE) AS is_complete
 FROM reconciliation.lists AS lists
 CROSS JOIN reconciliation.basis AS basis
