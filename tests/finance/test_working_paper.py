@@ -16,6 +16,7 @@ from xlsxwriter import Workbook
 
 from pipelines.finance.close import list_closes
 from pipelines.finance.closing import paper_rows, write
+from pipelines.finance.closing.accrual import read_written_months
 from pipelines.finance.closing.cells import Sheet, Styles
 from pipelines.finance.closing.holding import copies_with, remarks_with
 from pipelines.finance.closing.sheets import Paper, Table
@@ -133,13 +134,18 @@ def require_journal(folder: Path, found: Totals) -> None:
 def require_accrual(folder: Path, found: Totals) -> None:
     """Require that each closing balance is what is accrued, and all that is not, to the cent.
 
-    What is accrued is in the journal. Its totals are taken out of those that are found.
+    What is accrued is in the journal, and its months are those of the report. Its totals are taken
+    out of those that are found.
     """
+    totals = dict[str, Decimal]()
     for key in [*found]:
-        sheet, _currency, heading = key
+        sheet, of, heading = key
         if sheet == "accrual" and heading != "closing balance":
-            value = found.pop(key)
-            assert heading != "not explained" or number_of(value) == 0
+            value = number_of(found.pop(key))
+            assert heading != "not explained" or value == 0
+            if heading in ("accrued", "to accrue"):
+                totals[of or ""] = value
+    require_months(folder, totals)
     file = folder / "rollforward.parquet"
     rows = duckdb.sql(f"SELECT currency, partner, closing FROM '{file}'").fetchall()
     closing = {(currency, partner): amount for currency, partner, amount in rows}
@@ -163,6 +169,27 @@ def require_sign_off(folder: Path) -> None:
     found = OF_KIND.findall(said["open breaks when this was written"])
     counted = duckdb.sql(OPEN_BREAKS.format(folder / "breaks.parquet")).fetchall()
     assert sorted((kind, int(number), int(high)) for number, kind, high in found) == counted
+
+
+def require_months(folder: Path, totals: dict[str, Decimal]) -> None:
+    """Require that what is accrued of months, and the rounding, are what is accrued in all."""
+    months: dict[str, Decimal] = {}
+    for row in read_written_months(folder):
+        currency = row["currency"]
+        months[f"{currency}, accrued, usage of {row['month']:%Y-%m}"] = row["difference"]
+    parts = {label: value for label, value in totals.items() if ", accrued, " in label}
+    items = openpyxl.load_workbook(next(folder.glob("*.xlsx")))["open items"]
+    if not any(cell.value == "month" for row in items.iter_rows() for cell in row):
+        assert parts == {}  # it has totals of partners, and not each item
+        return
+    sums = defaultdict[str, Decimal](Decimal)
+    for label, value in parts.items():
+        sums[label.partition(", ")[0]] += value
+        if "rounding" not in label:
+            assert months.pop(label, 0) == value
+    assert months == {}
+    assert dict(sums) == {label: totals[label] for label in sums}
+    assert not any(value for label, value in totals.items() if label not in (*parts, *sums))
 
 
 def number_of(value: Any) -> Decimal:

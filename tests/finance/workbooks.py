@@ -41,8 +41,11 @@ SIGNED = {
         for name in ("corrections", "used", "billed", "credited")
     },
 }
-SUM = re.compile(r"([+-]?)SUM\('([^']+)'!([A-Z0-9:]+)\)")
+CELLS = r"'([^']+)'!([A-Z0-9:]+)"
+SUM = re.compile(rf"([+-]?)SUM\({CELLS}\)")
 FORMULA = re.compile(r"=\((0|(?:[+-]?SUM\('[^']+'![A-Z0-9:]+\))+)\)/(10*)")
+# The part of a sum whose rows have a text in another column.
+PART = re.compile(rf'=\(SUMPRODUCT\(\({CELLS}="([^"]*)"\)\*{CELLS}\)\)/(10*)')
 
 
 def signed_totals(manifest: dict[str, Any]) -> Totals:
@@ -112,13 +115,26 @@ def _value_of(workbook: Any, cell: Any) -> Any:
     """Return what a cell has; of a formula, what it computes."""
     if not str(cell).startswith("="):
         return cell
+    if part := PART.fullmatch(cell):
+        name, of, text, amounts_name, amounts, unit = part.groups()
+        total = 0
+        pairs = zip(
+            _cells(workbook, name, of), _cells(workbook, amounts_name, amounts), strict=True
+        )
+        for value, amount in pairs:
+            total += (amount or 0) if (value or "") == text else 0
+        return Decimal(total) / int(unit)
     found = FORMULA.fullmatch(cell)
     assert found, cell
     total = 0
     for sign, name, cells in SUM.findall(cell):
-        left, top, right, bottom = range_boundaries(cells)
-        rows = workbook[name].iter_rows(top, bottom, left, right, values_only=True)
-        parts = [value for row in rows for value in row if value is not None]
+        parts = [value for value in _cells(workbook, name, cells) if value is not None]
         assert all(isinstance(value, int) for value in parts), cell
         total += -sum(parts) if sign == "-" else sum(parts)
     return Decimal(total) / int(found[2])
+
+
+def _cells(workbook: Any, name: str, cells: str) -> list[Any]:
+    left, top, right, bottom = range_boundaries(cells)
+    rows = workbook[name].iter_rows(top, bottom, left, right, values_only=True)
+    return [value for row in rows for value in row]

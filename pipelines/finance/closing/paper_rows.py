@@ -129,6 +129,8 @@ GROUPS: Final = {
     "journal": ("currency", "kind"),
     "open items": ("currency", "reason"),
 }
+# By what a part of a total can be told.
+PARTS: Final = {"open items": "month"}
 THEN: Final = {
     "used": ("id",),
     "billed": ("id",),
@@ -170,6 +172,7 @@ def _write_table(db: duckdb.DuckDBPyConnection, paper: Paper, name: str, query: 
     then = THEN[name]
     group = GROUPS.get(name, ("currency",))
     notes = [IDENTIFIERS]
+    part = PARTS.get(name, "")
     if "source: scan" in query:
         notes.append(SOURCE)
     if _count(db, query) > MOST_ROWS and name == "matching":
@@ -180,8 +183,9 @@ def _write_table(db: duckdb.DuckDBPyConnection, paper: Paper, name: str, query: 
         sums = ", ".join(f"sum(rows.{amount}) AS {amount}" for amount in AMOUNTS[name])
         query = TOTALS.format(key=key, query=query, sums=sums)
         then = ()
+        part = ""
         notes = [LEFT_OUT.format(MOST_ROWS), IDENTIFIERS]
-    paper.write_table(Table(name, TITLES[name], query, AMOUNTS[name], then, group, notes))
+    paper.write_table(Table(name, TITLES[name], query, AMOUNTS[name], then, group, notes, part))
 
 
 def _count(db: duckdb.DuckDBPyConnection, query: str) -> int:

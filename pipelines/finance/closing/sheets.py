@@ -89,7 +89,8 @@ class Table:
     """Rows for a sheet: a query with `currency`, `connection`, `partner`, other columns, amounts.
 
     There is a total for each `group`, which begins with the currency. Rows of the same group,
-    connection and partner follow each other, in the order of `then`.
+    connection and partner follow each other, in the order of `then`. By the values of the column
+    `part`, figures can have parts of a total.
     """
 
     name: str
@@ -99,6 +100,7 @@ class Table:
     then: tuple[str, ...] = ()
     group: tuple[str, ...] = ("currency",)
     notes: Sequence[str] = ()
+    part: str = ""
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -112,9 +114,14 @@ class Table:
 
 @dataclass
 class Layout:
-    """Where the blocks of a table are on its sheet, and which columns have minor units."""
+    """Where the blocks of a table are on its sheet, and its columns; of amounts, minor units.
+
+    `parts` has sums of a group by the values of the column `part`.
+    """
 
     name: str
+    part: str = ""
+    parts: dict[Key, dict[str, Sum]] = field(default_factory=dict)
     blocks: dict[Key, Block] = field(default_factory=dict)
     totals: dict[Key, Block] = field(default_factory=dict)
     columns: dict[str, str] = field(default_factory=dict)
@@ -128,22 +135,32 @@ class Layout:
         """Return the rows of a group, or of a partner in it."""
         return self.totals.get(key) or self.blocks.get(key)
 
-    def reference(self, block: Block, amount: str) -> str:
-        """Return the cells that have the minor units of a block."""
-        column = self.columns[amount]
+    def sum_of(self, block: Block, term: "Term", key: Key) -> tuple[Sum, str]:
+        """Return the sum of a block, or of a part of it, and a formula that adds minor units."""
+        cells = self._cells(block, term.amount)
+        if term.part is None:
+            return block.sums[term.amount], f"SUM({cells})"
+        # Unlike SUMIF, it compares texts as they are: `2026-09` is no date.
+        chosen = f'({self._cells(block, self.part)}="{term.part}")'
+        return self.parts[(*key, term.part)][term.amount], f"SUMPRODUCT({chosen}*{cells})"
+
+    def _cells(self, block: Block, name: str) -> str:
+        column = self.columns[name]
         return f"'{self.name}'!{column}{block.first + 1}:{column}{block.last + 1}"
 
 
 class Term(NamedTuple):
     """A part of a figure: the sum of an amount of a table, added or subtracted.
 
-    `group` is the part of the rows behind the currency, where the table has such groups.
+    `group` is the part of the rows behind the currency, where the table has such groups. `part`:
+    only rows with this value of the table's column `part`.
     """
 
     table: str
     amount: str
     sign: int = 1
     group: Key = ()
+    part: str | None = None
 
     def key(self, key: Key) -> Key:
         """Return what the rows have of a figure: a currency, or a currency and a partner."""
@@ -173,8 +190,8 @@ class Paper:
         headings = [*names, *(f"{amount}, minor units" for amount in table.amounts)]
         head = sheet.begin([table.title, *table.notes, MINOR_UNITS], headings)
         layout = self._lay_out(table, head + 1)
-        for place, amount in enumerate(table.amounts):
-            layout.columns[amount] = xl_col_to_name(len(names) + place)
+        for place, name in enumerate((*names, *table.amounts)):
+            layout.columns[name] = xl_col_to_name(place)  # of an amount, the last one
         self._layouts[table.name] = layout
         sheet.filter(layout.last, len(headings))
         for number, values in enumerate(self._read(table), head + 1):
@@ -204,9 +221,9 @@ class Paper:
                 block = layout.block(term.key(key))
                 if block is None:
                     continue
-                total = total.plus(block.sums[term.amount], term.sign)
-                reference = layout.reference(block, term.amount)
-                formula += f"{'+' if term.sign > 0 else '-'}SUM({reference})"
+                part, added = layout.sum_of(block, term, term.key(key))
+                total = total.plus(part, term.sign)
+                formula += f"{'+' if term.sign > 0 else '-'}{added}"
             problem = total.problem(key[0])
         currency = key[0]
         if problem:
@@ -216,6 +233,14 @@ class Paper:
         digits = digits_of(currency)
         formula = f"=({formula.removeprefix('+') or 0})/{10**digits}"
         sheet.put_formula(cell, formula, total.exact, digits)
+
+    def parts(self, term: Term, currency: str | None) -> dict[str, Term]:
+        """Return the parts of a term by their values of the column `part`, the last one first."""
+        parts = {}
+        for *group, part in sorted(self._layouts[term.table].parts, key=str, reverse=True):
+            if tuple(group) == term.key((currency,)):
+                parts[part or ""] = term._replace(part=part)
+        return parts
 
     def _write_row(
         self, sheet: Sheet, number: int, row: dict[str, Any], amounts: Sequence[str]
@@ -231,21 +256,29 @@ class Paper:
 
     def _lay_out(self, table: Table, first: int) -> Layout:
         """Return where the rows of a table will be, with their sums."""
-        sums = ", ".join(SUM.format(amount) for amount in table.amounts)
         key = ", ".join(f"rows.{name}" for name in table.key)
-        query = BLOCKS.format(key=key, query=table.query, sums=sums, order=table.order())
-        layout = Layout(table.name)
+        layout = Layout(table.name, table.part)
         with localcontext(EXACT):
-            for row in self._db.execute(query).fetchall():
+            for row in self._sums(table, key, table.order()):
                 rows, *texts = row[len(table.key) :]
                 last = first + rows - 1
-                sums_of = {}
-                for amount, parts in zip(table.amounts, texts, strict=True):
-                    sums_of[amount] = _sum_of(parts)
+                sums_of = _sums_of(table, texts)
                 layout.blocks[row[: len(table.key)]] = Block(first, last, sums_of)
                 _extend(layout.totals, row[: len(table.group)], Block(first, last, sums_of))
                 first = last + 1
+            if table.part:
+                group = ", ".join(f"rows.{name}" for name in table.group)
+                key = f"{group}, coalesce(rows.{table.part}, '')"
+                for row in self._sums(table, key, group):
+                    *parts, _rows_of_part = row[: len(table.group) + 2]
+                    layout.parts[tuple(parts)] = _sums_of(table, row[len(table.group) + 2 :])
         return layout
+
+    def _sums(self, table: Table, key: str, order: str) -> list[tuple[Any, ...]]:
+        """Return a row for each value of a key: the key, the number of rows, sums as texts."""
+        sums = ", ".join(SUM.format(amount) for amount in table.amounts)
+        query = BLOCKS.format(key=key, query=table.query, sums=sums, order=order)
+        return self._db.execute(query).fetchall()
 
     def _read(self, table: Table) -> Iterator[tuple[Any, ...]]:
         result = self._db.execute(_rows(table))
@@ -256,6 +289,10 @@ class Paper:
 
 def _rows(table: Table) -> str:
     return ROWS.format(query=table.query, order=table.order(*table.then))
+
+
+def _sums_of(table: Table, texts: Sequence[Sequence[str | None]]) -> dict[str, Sum]:
+    return {name: _sum_of(parts) for name, parts in zip(table.amounts, texts, strict=True)}
 
 
 def _sum_of(parts: Sequence[str | None]) -> Sum:

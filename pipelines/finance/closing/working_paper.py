@@ -80,6 +80,7 @@ ACCRUAL_TITLE: Final = """\
 Unbilled usage at the end of {}: what the journal accrues, and why not the rest
 Above zero, more is used than billed; below zero, more is billed than used.
 closing balance = accrued + all columns behind it, so that what is not explained is 0.
+Below the total of a currency: of which months that is what is accrued, exact, and the rounding.
 Sheet open items has the rows with the month of each. Items without a month are in no balance.
 The journal has no bills, also no disputed ones: the ledger has them from their invoices, and own \
 books do not change what is accrued. Each entry is rounded once, half away from zero."""
@@ -129,7 +130,7 @@ def write_working_paper(db: duckdb.DuckDBPyConnection, file: Path, signed: Row) 
         title = ACCRUAL_TITLE.format(signed["month"]) + ("" if has_journal else NO_JOURNAL)
         figures = _accrual(db, has_journal=has_journal)
         rows = fetch_rows(db, ITEMS, {"no_month": NO_MONTH})
-        _write_figures(paper, paper.add_sheet("accrual"), (title, figures), rows)
+        _write_figures(paper, paper.add_sheet("accrual"), (title, figures), rows, TO_ACCRUE)
         write_sign_off(paper.add_sheet("sign-off"), signed, db)
 
 
@@ -146,9 +147,16 @@ def _accrual(db: duckdb.DuckDBPyConnection, *, has_journal: bool) -> dict[str, t
 
 
 def _write_figures(
-    paper: Paper, sheet: Sheet, content: tuple[str, dict[str, tuple[Term, ...]]], rows: list[Row]
+    paper: Paper,
+    sheet: Sheet,
+    content: tuple[str, dict[str, tuple[Term, ...]]],
+    rows: list[Row],
+    accrued: Term | None = None,
 ) -> None:
-    """Write figures as formulas: totals by currency, then a row for each partner."""
+    """Write figures as formulas: totals by currency, then a row for each partner.
+
+    `accrued`: below each total, its parts by month, in the second column of figures.
+    """
     title, figures = content
     names = list(rows[0]) if rows else ["currency", "connection", "partner"]
     number = sheet.begin([*title.splitlines(), *EXPLANATION.splitlines()], [*names, *figures])
@@ -156,6 +164,12 @@ def _write_figures(
         number += 1
         paper.write_total_label(sheet, number, (currency,))
         _write_formulas(paper, sheet, (number, len(names)), figures, (currency,))
+        months = paper.parts(accrued, currency) if accrued else {}
+        for month, term in months.items():
+            number += 1
+            of = f"usage of {month}" if month else "rounding"
+            paper.write_total_label(sheet, number, (currency, ACCRUED, of))
+            paper.write_figure(sheet, (number, len(names) + 1), [term], (currency,))
     for row in rows:
         number += 1
         for place, value in enumerate(row.values()):
