@@ -188,6 +188,14 @@ def test_the_lists_of_many_partners_fit_and_open_at_once(
         expect(page.locator("#list-left-out")).to_be_empty()
         page.get_by_role("combobox", name="Connection").select_option(CONNECTIONS[1])
         expect(page.get_by_role("status")).to_have_text(f"{rows // 2:,} of {rows:,} rows.")
+    show(page, "changes")
+    buttons = page.locator("#tables table").first.locator("button.more")
+    opened = page.locator("#tables tr.opened")
+    buttons.first.click()
+    expect(opened).to_contain_text("Sum of 6 rows")
+    page.locator("#tables .dt-paging .last").first.click()
+    buttons.last.click()
+    expect(opened).to_contain_text("are not in this file. All of them: partner-sync sql")
     page.close()
 
 

@@ -15,7 +15,7 @@ from sandbox.data.plant import Plant, plant
 from sandbox.data.sizes import Sizes
 from tests.reconcile.books import SANDBOX_MAPPING
 from tests.reconcile.flux_books import ANY_LISTS, Row
-from tests.reconcile.flux_model import PARTS, Parts, by_cell, expected_parts
+from tests.reconcile.flux_model import PARTS, Parts, by_cell, expected_items, expected_parts
 from tests.versions.homes import Reading, Stores, read
 
 SEED = 7
@@ -26,6 +26,13 @@ TIMES = [datetime(2026, month, day, 2, tzinfo=UTC) for month, day in ((8, 28), (
 FLUX = f"""
 SELECT side, partner_id, currency, strftime(month, '%Y-%m'), difference, {", ".join(PARTS)}
 FROM finance.flux
+"""
+ITEMS = f"""
+SELECT
+    side, partner_id, currency, strftime(month, '%Y-%m'), concat(plan, ' ', metric),
+    {", ".join(PARTS)}
+FROM finance.flux_items
+WHERE kind = 'usage'
 """
 Lists = dict[str, list[dict[str, Any]]]
 Sides = dict[str, list[Row]]
@@ -95,6 +102,30 @@ def expected(then: Sides, now: Sides) -> dict[tuple[str, ...], Parts]:
     return found
 
 
+def expected_items_of(then: Sides, now: Sides) -> dict[tuple[str, ...], Parts]:
+    """Return the parts of each item of usage in September."""
+    found: dict[tuple[str, ...], Parts] = {}
+    for side, rows in now.items():
+        now_cells = by_cell(rows, side)
+        then_cells = by_cell(then[side], side)
+        for cell in now_cells.keys() | then_cells.keys():
+            both = then_cells.get(cell, []), now_cells.get(cell, [])
+            for (kind, plan), parts in expected_items(*both).items():
+                if kind == "usage" and plan and parts:
+                    found[*cell, plan] = parts
+    return found
+
+
+def found_items_in(stores: Stores) -> dict[tuple[str, ...], Parts]:
+    found: dict[tuple[str, ...], Parts] = {}
+    for side, partner, currency, month, item, *amounts in stores.rows(ITEMS):
+        named = zip(PARTS, amounts, strict=True)
+        parts = {name: amount for name, amount in named if amount}
+        if month == "2026-09" and parts:
+            found[side, partner, currency, item] = parts
+    return found
+
+
 def found_in(stores: Stores) -> dict[tuple[str, ...], Parts]:
     found: dict[tuple[str, ...], Parts] = {}
     for side, partner, currency, month, difference, *amounts in stores.rows(FLUX):
@@ -132,6 +163,7 @@ def test_flux_of_the_sandbox_is_what_its_lists_say(errors: Plant, tmp_path: Any)
     wanted = expected(rows_of(then, items), rows_of(later, items))
     found = found_in(stores)
     assert found == wanted
+    assert found_items_in(stores) == expected_items_of(rows_of(then, items), rows_of(later, items))
     planted = [
         (error.partner_id, error.currency, error.month[:7])
         for error in errors.errors
