@@ -14,7 +14,7 @@ from pipelines import finance
 from pipelines.app.session import AppSession
 from pipelines.core import stop
 from pipelines.core.errors import ConfigurationError, PartnerSyncError
-from pipelines.finance import remembered
+from pipelines.finance import books_state, remembered
 from pipelines.finance.books import BooksResult, make_only_books, try_books
 from pipelines.finance.closing.holding import configuration_with, copies_with, remarks_with
 from pipelines.finance.inputs import read_copies
@@ -117,7 +117,9 @@ def _readers(session: AppSession, known: Sequence[Scan]) -> list[Callable[[], ob
     readers += [partial(_read_version, session, version) for version in versions if version]
     folder = BooksFolder(warehouse)
     all_books = dict.fromkeys([folder.published(), *folder.every()])
-    readers += [partial(folder.verify, books) for books in all_books if books]
+    readers += [
+        partial(books_state.require_unchanged, session, books) for books in all_books if books
+    ]
     for copy_folder, close in read_copies(session).items():
         readers.append(partial(require_intact, copy_folder, close))
     kept_scans = [scan for scan in known if scan.sha256 and scan.status != ScanStatus.PRUNED]

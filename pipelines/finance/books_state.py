@@ -10,13 +10,13 @@ from typing import Final, NamedTuple
 
 import duckdb
 
-from pipelines.core.errors import PartnerSyncError
+from pipelines.core.errors import PartnerSyncError, StorageFailed
 from pipelines.finance.doubt import of_another_version
 from pipelines.finance.inputs import read_inputs
 from pipelines.finance.reconcile.basis import Inputs
 from pipelines.metadata.tables import BooksRow
 from pipelines.versions.stores import Stores
-from pipelines.warehouse.books import FORMAT, Books, BooksFolder
+from pipelines.warehouse.books import FORMAT, MAKE_AGAIN, Books, BooksFolder
 from pipelines.warehouse.version_files import Version
 
 # A copy of other books has the table already, with its comments.
@@ -85,14 +85,34 @@ def state_of(stores: Stores, books: Books | None) -> BooksState | None:
 
 
 def whole_state(stores: Stores, books: Books | None) -> BooksState | None:
-    """Return what books are of; None for some of which a part cannot be read."""
+    """Return what books are of; None for some that are damaged."""
     try:
         if books is not None:
-            BooksFolder(stores.warehouse).verify(books)
+            require_unchanged(stores, books)
     except PartnerSyncError as error:
         logger.warning("%s They are made again.", error)
         return None
     return state_of(stores, books)
+
+
+def require_unchanged(stores: Stores, books: Books) -> None:
+    """Raise StorageFailed if books are not as they were written, or cannot be read; NewerFormat."""
+    folder = BooksFolder(stores.warehouse)
+    with stores.metadata.transaction() as session:
+        row = session.get(BooksRow, (books.version, books.number))
+        written = row.sha256 if row else None
+    if written is None:
+        # An earlier release wrote them, or the metadata database is older than they are.
+        folder.verify(books)
+        return
+    if folder.digest(books) != written:
+        raise StorageFailed(
+            f"The books {books} were changed after they were published: {books.path} has another "
+            "digest. The warehouse is not affected.",
+            MAKE_AGAIN,
+        )
+    with folder.open_alone(books):
+        pass  # that they have a newer format
 
 
 def why_outdated(stores: Stores) -> str:

@@ -89,7 +89,10 @@ def merge(db: duckdb.DuckDBPyConnection, changed: Collection[str]) -> None:
     # A rollback undoes what was remembered.
     if not remembered.is_remembered(db, WHOLE, changed):
         raise BooksDiffer("breaks or corrections are remembered otherwise")
+    # One commit writes the file once, not for each table.
+    db.begin()
     for table, _types, is_by_connection in columns:
         is_chosen = is_one_of("rows.connection", changed if is_by_connection else None)
         db.execute(DELETE.format(whole=WHOLE, table=table, is_chosen=is_chosen))
         db.execute(INSERT.format(whole=WHOLE, table=table))
+    db.commit()

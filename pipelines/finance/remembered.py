@@ -21,7 +21,7 @@ from pipelines.core.text import is_one_of
 from pipelines.finance.reconcile.statements import REMEMBERED
 from pipelines.metadata.tables import BooksRow, BreakRow, CorrectionRow, OwnSourceRow, VersionRow
 from pipelines.versions.stores import Stores
-from pipelines.warehouse.books import Books
+from pipelines.warehouse.books import Books, BooksFolder
 from pipelines.warehouse.duckdb_file import Row, fetch_rows
 
 TABLES: Final[dict[str, type[BreakRow] | type[CorrectionRow]]] = {
@@ -244,6 +244,7 @@ def record(stores: Stores, books: Books, new: Additions) -> None:
     """Record books, and what they add, in one transaction."""
     about = BooksRow(version=books.version, number=books.number, made_at=stores.clock.utc_now())
     about.as_of = new.as_of
+    about.sha256 = BooksFolder(stores.warehouse).digest(books)
     # Before the transaction: on SQLite, every request that a sync sends meanwhile waits for it.
     breaks = _stored(new.breaks, "breaks", books.version)
     corrections = _stored(new.corrections, "corrections", books.version)

@@ -38,7 +38,7 @@ from pipelines.metadata.server import (
 )
 from pipelines.metadata.server_session import ServerSession
 
-HEAD = "0011"  # the newest revision in migrations/versions
+HEAD = "0012"  # the newest revision in migrations/versions
 BUSY_SECONDS = 30
 DURABLE = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL"
 # A reader that has to become a writer fails where another one wrote meanwhile.

@@ -350,3 +350,4 @@ class BooksRow(Base, kw_only=True):
     number: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     made_at: Mapped[datetime]
     as_of: Mapped[datetime | None] = mapped_column(default=None)
+    sha256: Mapped[str | None] = mapped_column(default=None)  # of the file

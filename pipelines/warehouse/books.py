@@ -5,6 +5,7 @@ name begins with. A file is never changed after it has its name. Its views read 
 so that it can be copied, renamed and attached under any name.
 """
 
+import hashlib
 import re
 import shutil
 from collections.abc import Iterator
@@ -171,6 +172,12 @@ class BooksFolder:
             _set_paths(db)
             yield db
 
+    def digest(self, books: Books) -> str:
+        """Return the SHA-256 of the file of books. Raises StorageFailed."""
+        self._require_file(books)
+        with _explained(books), books.path.open("rb") as source:
+            return hashlib.file_digest(source, "sha256").hexdigest()
+
     def verify(self, books: Books) -> None:
         """Read books whole. Raises StorageFailed for damaged ones, NewerFormat."""
         with self.open_alone(books) as db, _explained(books):
@@ -226,14 +233,18 @@ class BooksFolder:
         for schema in SCHEMAS:
             db.execute(f"CREATE SCHEMA books.{schema}")
 
-    def _attach(self, db: duckdb.DuckDBPyConnection, books: Books) -> None:
-        """Attach books read-only. Raises StorageFailed, NewerFormat."""
+    def _require_file(self, books: Books) -> None:
+        """Bring the file of books to this machine. Raises StorageFailed where it is lost."""
         if not self._store.get(books.path).is_file():
             raise StorageFailed(
                 f"The books {books} have no file: {books.path} does not exist. The warehouse is "
                 "not affected.",
                 MAKE_AGAIN,
             )
+
+    def _attach(self, db: duckdb.DuckDBPyConnection, books: Books) -> None:
+        """Attach books read-only. Raises StorageFailed, NewerFormat."""
+        self._require_file(books)
         with _explained(books):
             db.execute(f"ATTACH {quote_text(str(books.path))} AS books (READ_ONLY)")
             ((number,),) = db.execute(READ_FORMAT).fetchall()
@@ -258,7 +269,7 @@ def _explained(books: Books) -> Iterator[None]:
     """Raise StorageFailed for books that cannot be read."""
     try:
         yield
-    except (*DAMAGE, duckdb.CatalogException) as error:
+    except (*DAMAGE, duckdb.CatalogException, OSError) as error:
         raise StorageFailed(
             f"The books {books} cannot be read: {printable(error).rstrip('.!')}. {books.path} is "
             "damaged. The warehouse is not affected.",
