@@ -15,6 +15,7 @@ from pipelines.finance.doubt import Doubt
 from pipelines.finance.mapping import REMEDY
 from pipelines.finance.materiality import create_break_order
 from pipelines.finance.reconcile.statements import read_notes
+from pipelines.finance.reconcile.views import hold_conclusions
 from pipelines.finance.reports.accrual import Accrual
 from pipelines.finance.reports.listing import Detail
 from pipelines.finance.reports.prepared import Prepared
@@ -125,6 +126,7 @@ def _read_tables(
 ) -> dict[str, list[Row]]:
     """Return the rows of each query; none of those that are not asked for."""
     tables: dict[str, list[Row]] = {name: [] for name in (*QUERIES, "not_checked")}
+    hold_conclusions(db)
     with suppress(duckdb.CatalogException):  # nothing is evaluated
         create_break_order(db)
     has_own_books = any(row["own_source"] for row in rules.values())
