@@ -79,8 +79,21 @@ KINDS = {
     "short page in the middle": Kind(ENOUGH, {"short-page": {}}, is_proven=False),
 }
 
+# Each is like one that is tried each time; tests/extract/test_kinds.py tries them without a server.
+SLOW = {
+    *("tail grows", "ties of 2", "ties of 7", "ties of 60", "one tie", "newest change first"),
+    *("far repeats", "near conflicts", "ties of 7, removals", "mixed at the ends"),
+    *("next_offset loops", "one empty page"),
+}
 
-@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(kind, id=name, marks=[pytest.mark.slow] if name in SLOW else [])
+        for name, kind in KINDS.items()
+    ],
+)
 def test_no_row_is_lost_or_doubled(kind: Kind, sandbox: Running, tmp_path: Path) -> None:
     home = make_home(tmp_path / "home", sandbox)
     home.settings_file.write_text(SETTINGS + kind.settings)

@@ -247,8 +247,21 @@ def test_kind_of_list_is_never_claimed_to_be_what_it_is_not(kind: str) -> None:
     run_seeds(kind, 0, FEW)
 
 
+# Each is like another kind. A few seeds of all kinds are tried above.
+SLOW = {
+    *("few removals", "tail grows", "ties of 2", "ties of 60", "one tie", "newest change first"),
+    *("near repeats", "far conflicts", "near repeats, one moves", "far repeats, ties of 7"),
+    *("few moves and removals", "cancelling, few", "few mixed and moves"),
+    *(name for name in KINDS if name.startswith(("keyless 2:", "keyless 100:"))),
+    *(name for name in KINDS if name.endswith(" 0.1")),
+}
+
+
 @pytest.mark.long
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) for name in KINDS],
+)
 def test_kind_of_list_is_never_claimed_to_be_what_it_is_not_at_length(kind: str) -> None:
     run_seeds(kind, FEW, 20 + 12 * EFFORT)
 
