@@ -41,8 +41,6 @@ _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 Members = dict[str, msgspec.Raw]
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _decode_members = msgspec.json.Decoder(Members).decode
-
-
 # The only list whose answers say how many rows it has.
 COUNTED_PATH = "/v2/invoices"
 
@@ -252,30 +250,39 @@ class KeySearch:
 
     def _conflicts(self, name: str) -> int | None:
         """Return how many values have rows of other content; None if the field is no key."""
-        column = 1 + self._fields.index(name)
-        values = np.concatenate([page[:, column] for page in self._pages])
-        is_present = values != 0
-        values = values[is_present]
-        rows = len(is_present)
-        lacking = rows - len(values)
+        all_values = self._column(1 + self._fields.index(name))
+        is_present = all_values != 0
+        values = all_values[is_present]
+        lacking = len(all_values) - len(values)
         distinct = len(np.unique(values))
         most_lacking = 0.0
         most_conflicts = 0.0
         # Only a field with a name of an identifier may have exceptions.
         if _is_named(name):
-            most_lacking = MOST_LACKING * rows
+            most_lacking = MOST_LACKING * len(all_values)
             most_conflicts = MOST_CONFLICTING * distinct
         if lacking > most_lacking or distinct < LEAST_DISTINCT * len(values):
             return None
         if distinct == len(values):
             return 0
-        digests = np.concatenate([page[:, 0] for page in self._pages])[is_present]
-        pages = np.repeat(np.arange(len(self._pages)), list(map(len, self._pages)))[is_present]
-        of_one_page = _count_conflicts(values + pages.astype(np.uint64) * _FACTOR, digests)
+        digests = self._column(0)[is_present]
+        # Of these numbers, rows of two pages never share one, whatever their values are.
+        values_of_pages = values + self._page_numbers()[is_present] * _FACTOR
+        if _count_conflicts(values_of_pages, digests) > most_conflicts:
+            return None
         conflicts = _count_conflicts(values, digests)
-        if of_one_page > most_conflicts or conflicts > MOST_TIMES_APART * most_conflicts:
+        if conflicts > MOST_TIMES_APART * most_conflicts:
             return None
         return conflicts
+
+    def _column(self, number: int) -> Numbers:
+        """Return a column of the rows of all pages."""
+        return np.concatenate([page[:, number] for page in self._pages])
+
+    def _page_numbers(self) -> Numbers:
+        """Return the number of its page for each row."""
+        lengths = [len(page) for page in self._pages]
+        return np.repeat(np.arange(len(self._pages), dtype=np.uint64), lengths)
 
 
 def _is_named(name: str) -> bool:

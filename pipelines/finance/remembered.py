@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import duckdb
 import pyarrow as pa
-from sqlalchemy import func, insert, select, update
+from sqlalchemy import Select, func, insert, select, update
 from sqlalchemy.orm import Session
 
 from pipelines.core.errors import PartnerSyncError
@@ -141,26 +141,33 @@ def read(stores: Stores) -> tuple[dict[str, pa.Table], datetime | None]:
     """Return what is remembered, by table, and the end of the data of the newest books."""
     published = stores.warehouse.published()
     number = published.number if published else 0
-    # Of a break, the newest row that is not undone.
+    corrections = (
+        select(*_columns("corrections"))
+        .where(CorrectionRow.undone_at.is_(None))
+        .order_by(CorrectionRow.number_of_row)
+    )
+    as_of = (
+        select(BooksRow.as_of)
+        .where(BooksRow.version <= number, BooksRow.as_of.is_not(None))
+        .order_by(BooksRow.made_at.desc())
+        .limit(1)
+    )
+    tables = {}
+    with stores.metadata.transaction() as session:
+        for name, query in (("breaks", _newest_breaks()), ("corrections", corrections)):
+            tables[name] = _arrow(name, session.execute(query).mappings().all())
+        return tables, session.scalar(as_of)
+
+
+def _newest_breaks() -> Select[Any]:
+    """Return the query of the newest row of each break that is not undone."""
     place = func.row_number().over(
         partition_by=BreakRow.break_id, order_by=(BreakRow.version.desc(), BreakRow.number.desc())
     )
     placed = select(BreakRow.number, place.label("place")).where(BreakRow.undone_at.is_(None))
     newest = placed.subquery()
     breaks = select(*_columns("breaks")).join(newest, newest.c.number == BreakRow.number)
-    breaks = breaks.where(newest.c.place == 1)
-    corrections = select(*_columns("corrections")).where(CorrectionRow.undone_at.is_(None))
-    last = select(BooksRow.as_of).where(BooksRow.version <= number, BooksRow.as_of.is_not(None))
-    last = last.order_by(BooksRow.made_at.desc()).limit(1)
-    with stores.metadata.transaction() as session:
-        tables = {
-            "breaks": _arrow("breaks", session.execute(breaks).mappings().all()),
-            "corrections": _arrow(
-                "corrections",
-                session.execute(corrections.order_by(CorrectionRow.number_of_row)).mappings().all(),
-            ),
-        }
-        return tables, session.scalar(last)
+    return breaks.where(newest.c.place == 1)
 
 
 def _columns(name: str) -> list[Any]:

@@ -158,7 +158,6 @@ class History:
         changed = 0
         if delta.resent:
             changed = self._mark_changed()
-
         if changed < delta.resent:
             self._keep_unchanged()
         ended = 0

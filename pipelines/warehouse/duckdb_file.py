@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import duckdb
+from duckdb.sqltypes import DuckDBPyType
 
 from pipelines.core.errors import LockHeld, StorageFailed
 from pipelines.core.files import storing
@@ -151,6 +152,19 @@ def insert_row(db: duckdb.DuckDBPyConnection, table: str, row: Row) -> None:
     """Add a row to a table, by the names of its columns."""
     values = ", ".join(f"${name} AS {quote_identifier(name)}" for name in row)
     db.execute(f"INSERT INTO {table} BY NAME SELECT {values}", row)
+
+
+def column_types(relation: duckdb.DuckDBPyRelation) -> dict[str, DuckDBPyType]:
+    """Return the type of each column."""
+    return dict(zip(relation.columns, relation.types, strict=True))
+
+
+def decimal_scale(of_type: DuckDBPyType) -> int:
+    """Return the digits behind the point of a type; 0 of one that is no decimal."""
+    if of_type.id != "decimal":
+        return 0
+    scale: Any = dict(of_type.children)["scale"]
+    return int(scale)
 
 
 def bytes_in_use(db: duckdb.DuckDBPyConnection) -> int:

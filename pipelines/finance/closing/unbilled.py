@@ -11,6 +11,7 @@ from typing import Any, Final
 import duckdb
 
 from pipelines.finance.currencies import minor_unit_of
+from pipelines.warehouse.duckdb_file import decimal_scale
 
 LEAST_SCALE: Final = 4  # digits behind the point that lines of an earlier journal may have
 AMOUNTS: Final = (
@@ -149,6 +150,6 @@ def _amount_type(db: duckdb.DuckDBPyConnection, more_amounts: Sequence[str]) -> 
     """Return a type that holds the amounts of breaks, corrections and earlier journals."""
     scale = LEAST_SCALE
     for query in (*AMOUNTS, *more_amounts):
-        (found,) = db.sql(query).types
-        scale = max(scale, int(str(found).partition(",")[2].rstrip(")") or 0))
+        (amount_type,) = db.sql(query).types
+        scale = max(scale, decimal_scale(amount_type))
     return f"DECIMAL(38, {scale})"

@@ -21,6 +21,7 @@ from pipelines.finance.mapping import Mapping
 from pipelines.finance.reconcile.own.inputs import OwnInputs
 from pipelines.finance.reconcile.statements import REMEMBERED
 from pipelines.metadata.tables import Close
+from pipelines.warehouse.duckdb_file import decimal_scale
 
 # What the statements read besides rows are variables.
 BEGIN: Final = """
@@ -216,8 +217,7 @@ def create_tables(
 def set_factors(db: duckdb.DuckDBPyConnection, types: dict[str, DuckDBPyType]) -> None:
     """Set what makes a quantity, or an amount and a minor unit, a whole number."""
     for measure, least in (("quantity", 0), ("amount", MOST_DIGITS)):
-        scale: Any = dict(types[measure].children)["scale"]
-        factor = 10 ** max(int(scale), least)
+        factor = 10 ** max(decimal_scale(types[measure]), least)
         db.execute(f"SET VARIABLE {measure}_factor = {factor}")
 
 

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import duckdb
-from duckdb.sqltypes import DuckDBPyType
 
 from pipelines.core.errors import ArchiveDamaged, PartnerSyncError
 from pipelines.core.text import is_one_of, quote_text
@@ -23,7 +22,7 @@ from pipelines.finance.reconcile.close_copy import MANIFEST, MAPPING, require_in
 from pipelines.finance.reconcile.normalize import Sides
 from pipelines.finance.reconcile.statements import REMEMBERED
 from pipelines.metadata.tables import Close
-from pipelines.warehouse.duckdb_file import Row, insert_row
+from pipelines.warehouse.duckdb_file import Row, column_types, decimal_scale, insert_row
 from pipelines.warehouse.memory_limit import readable_error
 
 # Values whose digests are in variable `erased` are not shown.
@@ -104,29 +103,28 @@ def create_month_rows(
     of all).
 
     `closes` are all of them by folder; table `closed_months` shows them, and whether each was
-    closed with this mapping. Returns why the rows
-    cannot be compared, empty if they can; the view is empty then. Its quantities and amounts have
-    types that hold those of today, of earlier versions and of `others` (queries) too: where two
-    types meet, DuckDB rounds.
+    closed with this mapping. Returns why the rows cannot be compared, empty if they can; otherwise
+    the view is empty. Its quantities and amounts have types that hold those of today, of earlier
+    versions and of `others` (queries) too: where two types meet, DuckDB rounds.
     """
     db.execute(CREATE_MONTHS)
     standing = {folder: close for folder, close in closes.items() if close.reopened_at is None}
     _insert_months(db, closes, {close.month for close in standing.values()}, mapping)
-    of_today = _rows(1, {view: f"(FROM temp.{view} LIMIT 0)" for view in VIEWS}, [], connections)
-    no_rows = [of_today, *others]
-    no_rows += [MEMORY_ROWS.format(table=f"temp.remembered_{name}") for name in REMEMBERED]
-    taken = [quote_text(str(folder / "corrections.parquet")) for folder in standing]
+    # They give the view its columns and types.
+    without_rows = [_no_rows_of_today(connections), *others]
+    without_rows += [MEMORY_ROWS.format(table=f"temp.remembered_{name}") for name in REMEMBERED]
+    corrections = [quote_text(str(folder / "corrections.parquet")) for folder in standing]
     try:
         for folder, close in standing.items():
             require_intact(folder, close)
             _insert_lists(db, folder, close)
         rows = _rows_of_copies(standing, connections)
         rows += _rows_of_today(db, standing, connections)
-        rows += [MEMORY_ROWS.format(table=file) for file in taken]
-        _create_view(db, [*no_rows, *rows])
-        _create_signed_corrections(db, taken, connections)
+        rows += [MEMORY_ROWS.format(table=file) for file in corrections]
+        _create_view(db, [*without_rows, *rows])
+        _create_signed_corrections(db, corrections, connections)
     except (PartnerSyncError, OSError, duckdb.Error) as error:
-        _create_view(db, no_rows)
+        _create_view(db, without_rows)
         return readable_error(error)
     return ""
 
@@ -182,7 +180,7 @@ def _create_signed_corrections(
     db: duckdb.DuckDBPyConnection, files: Iterable[str], connections: Collection[str] | None
 ) -> None:
     """Create view `signed_corrections`, with the type of amounts that `month_rows` has."""
-    amount = db.table("month_rows").types[-1]
+    amount = column_types(db.table("month_rows"))["amount"]
     # The first one has no row: it gives the view its columns where no month is closed.
     tables = ["(FROM temp.remembered_corrections LIMIT 0)", *files]
     is_chosen = is_one_of("posted.connection", connections)
@@ -197,20 +195,13 @@ def _create_view(db: duckdb.DuckDBPyConnection, queries: list[str]) -> None:
     quantity = 0
     amount = 0
     for query in queries:
-        relation = db.sql(query)
-        types = dict(zip(relation.columns, relation.types, strict=True))
-        quantity = max(quantity, _scale(types["quantity"]))
-        amount = max(amount, _scale(types["amount"]))
+        types = column_types(db.sql(query))
+        quantity = max(quantity, decimal_scale(types["quantity"]))
+        amount = max(amount, decimal_scale(types["amount"]))
     union = " UNION ALL BY NAME ".join(
         TYPED.format(query=query, quantity=quantity, amount=amount) for query in queries
     )
     db.execute(f"CREATE OR REPLACE TEMP VIEW month_rows AS {union}")
-
-
-def _scale(decimal: DuckDBPyType) -> int:
-    """Return the digits behind the point of a type."""
-    scale: Any = dict(decimal.children)["scale"]
-    return int(scale)
 
 
 def _insert_lists(db: duckdb.DuckDBPyConnection, folder: Path, close: Close) -> None:
@@ -218,6 +209,12 @@ def _insert_lists(db: duckdb.DuckDBPyConnection, folder: Path, close: Close) -> 
     manifest = json.loads((folder / MANIFEST).read_bytes())
     for name, scan in manifest["scans"].items():
         db.execute(INSERT_LIST, (close.month, name, scan))
+
+
+def _no_rows_of_today(connections: Collection[str] | None) -> str:
+    """Return a statement with the columns of rows of today, and without a row."""
+    empty = {view: f"(FROM temp.{view} LIMIT 0)" for view in VIEWS}
+    return _rows(1, empty, [], connections)
 
 
 def _rows_of_copies(closes: dict[Path, Close], connections: Collection[str] | None) -> list[str]:

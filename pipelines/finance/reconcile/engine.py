@@ -27,7 +27,7 @@ from pipelines.finance.reconcile.views import (
     create_row_views,
     hold_few_rows,
 )
-from pipelines.warehouse.duckdb_file import Row, insert_row
+from pipelines.warehouse.duckdb_file import Row, column_types, insert_row
 from pipelines.warehouse.memory_limit import is_memory_refused, readable_error
 
 BY_MONTH: Final = (
@@ -189,8 +189,7 @@ class _Engine:
         )
         if reason:
             self.failed["month_rows"] = reason
-        month_rows = self.db.table("month_rows")
-        types = dict(zip(month_rows.columns, month_rows.types, strict=True))
+        types = column_types(self.db.table("month_rows"))
         basis.create_tables(self.db, self.inputs, self.mapping, types)
         basis.set_factors(self.db, types)
         quarantined = self.db.from_arrow(self.sides.quarantined())

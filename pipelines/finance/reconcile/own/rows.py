@@ -12,7 +12,6 @@ from zoneinfo import ZoneInfo
 
 import duckdb
 import pyarrow as pa
-from duckdb.sqltypes import DuckDBPyType
 
 from pipelines.core.parse import CLOCK, PLAIN_TIME, TIME_BOUNDS
 from pipelines.core.text import quote_text
@@ -21,6 +20,7 @@ from pipelines.finance.own_mapping import OwnSource
 from pipelines.finance.reconcile.own.left_out import text_of_other
 from pipelines.finance.reconcile.own.memory import ROLES
 from pipelines.finance.reconcile.spelled import DIGITS, Kind, fit, read_value
+from pipelines.warehouse.duckdb_file import column_types, decimal_scale
 
 # Digits before and behind the point that a number may have, so that sums of a billion rows do not
 # overflow. More behind it where the service has more.
@@ -258,16 +258,10 @@ def read_scales(service: Scales) -> Scales:
 def scales_of_service(db: duckdb.DuckDBPyConnection, against: str) -> Scales:
     """Return the digits behind the point of the service's quantities and amounts."""
     if against == "billing":
-        (amount,) = db.sql("SELECT bills.amount FROM temp.bills AS bills").types
-        return Scales(0, _scale_of(amount))
-    quantity, amount = db.sql("SELECT used.quantity, used.amount FROM temp.used AS used").types
-    return Scales(_scale_of(quantity), _scale_of(amount))
-
-
-def _scale_of(of_type: DuckDBPyType) -> int:
-    """Return the digits behind the point of a type."""
-    scale: Any = dict(of_type.children)["scale"]
-    return int(scale)
+        types = column_types(db.sql("SELECT bills.amount FROM temp.bills AS bills"))
+        return Scales(quantity=0, amount=decimal_scale(types["amount"]))
+    types = column_types(db.sql("SELECT used.quantity, used.amount FROM temp.used AS used"))
+    return Scales(decimal_scale(types["quantity"]), decimal_scale(types["amount"]))
 
 
 def _number(text: str, scale: int) -> str:
