@@ -247,10 +247,10 @@ def _not_complete(
         if _is_among(connection, connections):
             names.update((connection, stream.name) for stream in streams)
     for connection, stream in sorted(names):
-        why = _why_not_complete(proofs.get((connection, stream)), ends)
-        scan = held.get((connection, stream))
         if stream not in SIDES:
             continue
+        why = _why_not_complete(proofs.get((connection, stream)), ends)
+        scan = held.get((connection, stream))
         if scan is not None:
             yield _why_held(scan)
         elif why:

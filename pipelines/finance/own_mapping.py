@@ -99,7 +99,8 @@ class OwnSource(values.Table):
         if roles.number and self.against == "usage":
             raise ValueError('number is of bills: use it with against = "billing"')
         has_key = roles.id or roles.number
-        if not has_key and not (roles.partner and roles.period):
+        has_totals = roles.partner and roles.period
+        if not has_key and not has_totals:
             raise ValueError("roles must have id, or number, or both partner and period")
         return self
 

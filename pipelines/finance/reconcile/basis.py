@@ -19,6 +19,7 @@ from pipelines.core.text import is_one_of
 from pipelines.finance.currencies import CODES, MOST_DIGITS, minor_unit, read_code
 from pipelines.finance.mapping import Mapping
 from pipelines.finance.reconcile.own.inputs import OwnInputs
+from pipelines.finance.reconcile.roles import is_of_lines
 from pipelines.finance.reconcile.statements import REMEMBERED
 from pipelines.metadata.tables import Close
 from pipelines.warehouse.duckdb_file import decimal_scale
@@ -253,6 +254,6 @@ def _accepted_fees(mapping: Mapping) -> Iterator[tuple[Any, ...]]:
 def _fields(mapping: Mapping) -> dict[str, str]:
     """Return the field of each role, and of the list that holds the lines."""
     fields = mapping.fields()
-    of_lines = [path for role, path in fields.items() if ".line_" in role]
+    of_lines = [path for role, path in fields.items() if is_of_lines(role)]
     fields["billing.lines"] = of_lines[0].partition("[]")[0] if of_lines else ""
     return fields

@@ -21,7 +21,7 @@ from pipelines.finance.mapping import Mapping
 from pipelines.finance.reconcile import bill_months, bill_values
 from pipelines.finance.reconcile.quarantine import read_quarantine
 from pipelines.finance.reconcile.readings import Readings
-from pipelines.finance.reconcile.roles import BY_USAGE, find_roles, is_by_usage, name_of
+from pipelines.finance.reconcile.roles import BY_USAGE, find_roles, is_by_usage, is_of_lines
 from pipelines.finance.reconcile.row_statements import (
     APART,
     BILLS,
@@ -274,7 +274,7 @@ class Sides:
     def _table_of_lines(self) -> str:
         """Return the table of the lines of bills."""
         for role, column in self.columns.items():
-            if name_of(role).startswith("line_"):
+            if is_of_lines(role):
                 return self._table(column.table)
         return NO_TABLE
 

@@ -16,7 +16,13 @@ import pyarrow as pa
 
 from pipelines.finance.currencies import MOST_DIGITS
 from pipelines.finance.mapping import Mapping as RoleMapping
-from pipelines.finance.reconcile.roles import FieldColumn, name_of, needed_roles, side_of
+from pipelines.finance.reconcile.roles import (
+    FieldColumn,
+    is_of_lines,
+    name_of,
+    needed_roles,
+    side_of,
+)
 from pipelines.finance.reconcile.room import Numbers, digits_before, fits_in
 from pipelines.finance.reconcile.sent import (
     KEYS,
@@ -203,7 +209,7 @@ class Readings:
     def _names_of_lines(self) -> Sequence[str]:
         """Return the names from a bill to the list of its lines; none if no figure needs these."""
         for role in self._needed:
-            if name_of(role).startswith("line_"):
+            if is_of_lines(role):
                 return self._columns[role].list_names
         return ()
 

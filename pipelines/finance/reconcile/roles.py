@@ -104,6 +104,11 @@ def name_of(role: str) -> str:
     return role.partition(".")[2]
 
 
+def is_of_lines(role: str) -> bool:
+    """Return whether a role is one of lines of bills, not of records."""
+    return name_of(role).startswith("line_")
+
+
 def is_by_usage(roles: Iterable[str]) -> bool:
     """Return whether lines of bills are compared with the usage that they name, not whole months.
 
@@ -144,32 +149,32 @@ def find_roles(
     """Return the column of each role (`usage.amount`), and why other roles have none."""
     columns = {(column.stream, column.path): column for column in read_columns(db)}
     streams = {column.stream for column in columns.values()}
+    fields = mapping.fields()
+    lines = _table_of_lines(fields, columns)
     known: dict[str, FieldColumn] = {}
     unknown: dict[str, str] = {}
-    for role, path in mapping.fields().items():
+    for role, path in fields.items():
         side = side_of(role)
         column = columns.get((side, path))
-        if column is not None:
-            known[role] = column
-        elif side in streams:
-            unknown[role] = f"no record of {side} has a field {path} ({role})"
-        else:
+        if column is None and side not in streams:
             unknown[role] = f"{side} has no rows ({role})"
-    for role in [role for role, column in known.items() if column.row == "line"]:
-        if ".line_" not in role:
-            path = known.pop(role).path
+        elif column is None:
+            unknown[role] = f"no record of {side} has a field {path} ({role})"
+        elif is_of_lines(role) and column.table != lines:
+            unknown[role] = f"field {path} is not in the list of lines ({role})"
+        elif column.row == "line" and not is_of_lines(role):
             unknown[role] = f"field {path} is in a list: a record may have several ({role})"
-    for role in _outside_the_lines(known):
-        path = known.pop(role).path
-        unknown[role] = f"field {path} is not in the list of lines ({role})"
+        else:
+            known[role] = column
     return known, unknown
 
 
-def _outside_the_lines(known: Mapping[str, FieldColumn]) -> list[str]:
-    """Return the roles of lines whose column is not in the list that holds the lines.
-
-    That is the first list which a role of lines names.
-    """
-    of_lines = {role: column for role, column in known.items() if ".line_" in role}
-    lists = [column.table for column in of_lines.values() if column.row == "line"]
-    return [role for role, column in of_lines.items() if column.table not in lists[:1]]
+def _table_of_lines(
+    fields: Mapping[str, str], columns: Mapping[tuple[str, str], FieldColumn]
+) -> str | None:
+    """Return the table of the first list that a role of lines names; None if none names one."""
+    for role, path in fields.items():
+        column = columns.get((side_of(role), path))
+        if is_of_lines(role) and column is not None and column.row == "line":
+            return column.table
+    return None

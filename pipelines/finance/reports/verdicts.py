@@ -166,7 +166,8 @@ def judge(figures: Figures) -> Verdicts:
     own_breaks = sum(row["own_source"] is not None for row in tables["open_breaks"])
     closed_months: tuple[date, ...] = ()
     last_closed_at = None
-    for last_close in tables["last_close"]:
+    if tables["last_close"]:
+        (last_close,) = tables["last_close"]
         closed_months = tuple(reversed(last_close["months"]))
         last_closed_at = last_close["closed_at"]
     previous = figures.previous
