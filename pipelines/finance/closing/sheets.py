@@ -195,14 +195,20 @@ class Paper:
         self._layouts[table.name] = layout
         sheet.filter(layout.last, len(headings))
         for number, values in enumerate(self._read(table), head + 1):
-            self._write_row(sheet, number, dict(zip(names, values, strict=True)), table.amounts)
-        for row, (group, block) in enumerate(layout.totals.items(), layout.last + 2):
-            self.write_total_label(sheet, row, group)
-            for amount in table.amounts:
-                if block.sums[amount].has_amounts:
-                    term = Term(table.name, amount)
-                    self.write_figure(sheet, (row, names.index(amount)), [term], group)
+            row = dict(zip(names, values, strict=True))
+            self._write_row(sheet, number, row, table.amounts)
+        columns = {amount: names.index(amount) for amount in table.amounts}
+        self._write_totals(sheet, layout, columns)
         sheet.finish(len(PARTNER) + 1, len(names))
+
+    def _write_totals(self, sheet: Sheet, layout: Layout, columns: dict[str, int]) -> None:
+        """Write the totals of each group, two rows below the rows; `columns` are of amounts."""
+        for number, (group, block) in enumerate(layout.totals.items(), layout.last + 2):
+            self.write_total_label(sheet, number, group)
+            for amount, column in columns.items():
+                if block.sums[amount].has_amounts:
+                    term = Term(layout.name, amount)
+                    self.write_figure(sheet, (number, column), [term], group)
 
     def write_total_label(self, sheet: Sheet, row: int, group: Key) -> None:
         """Begin a row of totals of a currency, or of a part of its rows."""

@@ -161,39 +161,17 @@ def _write_files(db: duckdb.DuckDBPyConnection, close: Close, folder: Path, basi
     # Rows keep no order in a copy: to keep one, DuckDB needs more memory.
     db.execute("SET preserve_insertion_order = false")
     bound: dict[str, Any] = {"month": close.month}
-    for table, query in TABLES.items():
-        _write_table(db, query, folder / f"{table}.parquet", bound)
-    if basis.own is not None and basis.own.queries:
-        rows = " UNION ALL BY NAME ".join(basis.own.queries)
-        _write_table(db, rows, folder / "own.parquet", bound)
-        totals = OF_MONTH.format(table="reconciliation.own_totals")
-        _write_table(db, totals, folder / "own_totals.parquet", bound)
-    _write_matches(db, folder, bound)
+    _write_rows(db, folder, basis.own, bound)
     previous = _write_previous(db, folder, basis, bound)
     if basis.journal is not None:
         write_journal(db, folder, (close.month, close.number), basis.journal)
     _write_table(db, find_open_items(db, close.month), folder / OPEN_ITEMS, bound)
+    # Balances and sums are those of the tables that are in the folder by now.
     sums = _write_balances(db, folder)
-    is_chosen = is_one_of("lists.connection", close.connections)
-    ((as_of,),) = db.execute(AS_OF.format(is_chosen=is_chosen)).fetchall()
-    scans = SCANS.format(is_chosen=is_chosen)
-    signed = {
-        **stated(close),
-        "month": f"{close.month:%Y-%m}",
-        "closed_at": close.closed_at.isoformat(),
-        "preparer_uid": basis.preparers[0],
-        "preparer_login": basis.preparers[1],
-        "preparer_role": basis.preparer_role,
-        "as_of": as_of,
-        "connections": [name for (name,) in db.execute(CONNECTIONS).fetchall()],
-        "scans": dict(db.execute(scans).fetchall()),
-        "previous": previous,
-    }
-    if basis.own is not None:
-        signed["own_books"] = basis.own.stated()
-    write_working_paper(
-        db, folder / f"{signed['month']}.xlsx", {**signed, "sha256": _digests(folder)}
-    )
+    signed = _signed(db, close, basis, previous)
+    # The paper names the digests of all files before it, the manifest those of all others.
+    with_digests = {**signed, "sha256": _digests(folder)}
+    write_working_paper(db, folder / f"{signed['month']}.xlsx", with_digests)
     (folder / PAGE).write_text(basis.page, encoding="utf-8")
     (folder / MAPPING).write_bytes(basis.mapping)
     verify = files("pipelines.finance.closing").joinpath("verify.py")
@@ -201,6 +179,46 @@ def _write_files(db: duckdb.DuckDBPyConnection, close: Close, folder: Path, basi
     signed["ledger"] = ledger_lines(close, basis.journal)
     manifest = {"format": FORMAT, **signed, "sums": sums, "sha256": _digests(folder)}
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=2), encoding="utf-8")
+
+
+def _write_rows(
+    db: duckdb.DuckDBPyConnection, folder: Path, own: OwnRows | None, bound: dict[str, Any]
+) -> None:
+    """Write the rows of the month of both sides, of breaks, and of own books."""
+    for table, query in TABLES.items():
+        _write_table(db, query, folder / f"{table}.parquet", bound)
+    if own is not None and own.queries:
+        rows = " UNION ALL BY NAME ".join(own.queries)
+        _write_table(db, rows, folder / "own.parquet", bound)
+        totals = OF_MONTH.format(table="reconciliation.own_totals")
+        _write_table(db, totals, folder / "own_totals.parquet", bound)
+    _write_matches(db, folder, bound)
+
+
+def _signed(
+    db: duckdb.DuckDBPyConnection, close: Close, basis: Basis, previous: dict[str, Any] | None
+) -> dict[str, Any]:
+    """Return what manifest and working paper say of a close and of what it rests on."""
+    is_chosen = is_one_of("lists.connection", close.connections)
+    ((as_of,),) = db.execute(AS_OF.format(is_chosen=is_chosen)).fetchall()
+    connections = [name for (name,) in db.execute(CONNECTIONS).fetchall()]
+    scans = db.execute(SCANS.format(is_chosen=is_chosen)).fetchall()
+    uid, login = basis.preparers
+    signed = {
+        **stated(close),
+        "month": f"{close.month:%Y-%m}",
+        "closed_at": close.closed_at.isoformat(),
+        "preparer_uid": uid,
+        "preparer_login": login,
+        "preparer_role": basis.preparer_role,
+        "as_of": as_of,
+        "connections": connections,
+        "scans": dict(scans),
+        "previous": previous,
+    }
+    if basis.own is not None:
+        signed["own_books"] = basis.own.stated()
+    return signed
 
 
 def _digests(folder: Path) -> dict[str, str]:
