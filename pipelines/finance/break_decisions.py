@@ -53,7 +53,7 @@ def choose_breaks(stores: Stores, chosen: BreakFilter, decision: BreakDecision) 
     """
     if not any(chosen):
         raise ConfigurationError("No break and no filter is given. Nothing was changed.")
-    breaks = read_breaks(stores, chosen, with_resolved=True).to_pylist()
+    breaks = read_breaks(stores, chosen).to_pylist()
     fitting = []
     problems = set()
     for row in breaks:

@@ -87,19 +87,22 @@ class BreakList(NamedTuple):
     notes: list[Doubt]
 
 
-def read_breaks(stores: Stores, chosen: BreakFilter, *, with_resolved: bool = False) -> pa.Table:
-    """Return breaks, most severe first, then by the size of the difference.
+def read_breaks(stores: Stores, chosen: BreakFilter) -> pa.Table:
+    """Return breaks, also resolved ones: most severe first, then by the size of the difference.
 
-    Resolved ones are among them only where a state or a break is chosen, or `with_resolved`. Raises
-    ConfigurationError for an unknown value or without breaks, PartnerSyncError.
+    Raises ConfigurationError for an unknown value or without breaks, PartnerSyncError.
     """
     bound = chosen._asdict()
     with open_reconciled(stores, "breaks", bound) as (_version, db):
-        return _read_breaks(db, bound, with_resolved=with_resolved)
+        return _read_breaks(db, bound, with_resolved=True)
 
 
 def list_breaks(stores: Stores, chosen: BreakFilter) -> BreakList:
-    """Return breaks as `read_breaks` does, with what else the same books say of them."""
+    """Return breaks with what else the same books say of them.
+
+    Resolved ones are among them only where a state or a break is chosen. Raises as `read_breaks`
+    does.
+    """
     bound = chosen._asdict()
     with open_reconciled(stores, "breaks", bound) as (_version, db):
         return BreakList(

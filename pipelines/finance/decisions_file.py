@@ -81,7 +81,7 @@ def read_decisions(stores: Stores, file: Path) -> list[Row]:
 
     Raises ConfigurationError if a row is wrong.
     """
-    breaks = read_breaks(stores, BreakFilter(), with_resolved=True).to_pylist()
+    breaks = read_breaks(stores, BreakFilter()).to_pylist()
     known = {row["break_id"]: row for row in breaks}
     decided: dict[str, Row] = {}
     problems = []

@@ -10,7 +10,7 @@ import pytest
 from pipelines.app.nightly import build_with_books
 from pipelines.core.errors import ConfigurationError, PartnerSyncError
 from pipelines.finance.break_decisions import BreakDecision, choose_breaks, record_decisions
-from pipelines.finance.breaks import BreakFilter, read_breaks, totals
+from pipelines.finance.breaks import BreakFilter, list_breaks, totals
 from pipelines.finance.decisions_file import read_decisions, write_file
 from pipelines.metadata.decisions import break_decisions
 from pipelines.warehouse.duckdb_file import Row
@@ -25,7 +25,7 @@ Cells = dict[str, Any]
 
 
 def listed(stores: Stores, **chosen: str) -> list[Row]:
-    return list(read_breaks(stores, BreakFilter(**chosen)).to_pylist())
+    return list(list_breaks(stores, BreakFilter(**chosen)).breaks.to_pylist())
 
 
 def subjects(stores: Stores, **chosen: str) -> list[str]:
@@ -129,7 +129,7 @@ def filled(stores: Stores, file: Path, cells: dict[str, Cells], sep: str = ",") 
     """Write the breaks to a workbook, fill in cells by the subject of the row, and save it."""
     book = file.with_name("written.xlsx")
     if not book.exists():
-        write_file(read_breaks(stores, BreakFilter()), book)
+        write_file(list_breaks(stores, BreakFilter()).breaks, book)
     table = pd.read_excel(book, dtype=str, keep_default_na=False).astype(object)
     for subject, values in cells.items():
         table.loc[table["subject"] == subject, list(values)] = list(values.values())
@@ -206,7 +206,7 @@ def test_another_file_is_refused(books: Stores, tmp_path: Path) -> None:
         with pytest.raises(ConfigurationError, match=problem):
             read_decisions(books, file)
         with pytest.raises(ConfigurationError, match="exists already"):
-            write_file(read_breaks(books, BreakFilter()), file)
+            write_file(list_breaks(books, BreakFilter()).breaks, file)
         assert file.read_bytes() == content
 
 

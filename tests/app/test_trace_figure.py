@@ -12,7 +12,7 @@ import pytest
 from pipelines.archive.scan_file import SealedScan
 from pipelines.core.errors import ConfigurationError, PartnerSyncError
 from pipelines.core.files import write_durably
-from pipelines.finance.breaks import BreakFilter, read_breaks
+from pipelines.finance.breaks import BreakFilter, list_breaks
 from pipelines.finance.closing.write import Basis, write_copy
 from pipelines.finance.mapping import BillingRoles, Mapping
 from pipelines.finance.reconciled import create_rows, open_books
@@ -78,7 +78,9 @@ def test_a_signed_figure_is_traced_in_its_copy(books: Stores) -> None:
     """Although the records have changed since; what the copy does not have is an error."""
     before = traced(books)
     found = [
-        each for each in read_breaks(books, BreakFilter()).to_pylist() if each["partner"] == FIRST
+        each
+        for each in list_breaks(books, BreakFilter()).breaks.to_pylist()
+        if each["partner"] == FIRST
     ]
     broken = found[0]["break_id"]
     folder = books.home.closes / "2026-09" / "001"
@@ -119,7 +121,7 @@ def sign(stores: Stores, folder: Path) -> None:
 
 
 def test_every_break_is_proven(books: Stores) -> None:
-    for each in read_breaks(books, BreakFilter()).to_pylist():
+    for each in list_breaks(books, BreakFilter()).breaks.to_pylist():
         found = trace_break(books, each["break_id"])
         assert (found["same"], problems(found)) == (True, {})
         amounts = {one["part"]: one["from_raw"] for one in found["sums"]}

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pipelines.finance.breaks import BreakFilter, read_breaks, totals
+from pipelines.finance.breaks import BreakFilter, list_breaks, totals
 from pipelines.finance.reconcile.statements import RULES
 from pipelines.finance.reports.queries import Figures
 from pipelines.finance.reports.render import render_report
@@ -233,7 +233,8 @@ def test_no_currency_with_open_breaks_lacks_its_chart_or_its_worst_month(many: S
 def test_breaks_without_those_of_unknown_partners_add_up_to_the_difference(many: Stores) -> None:
     figures = figures_of(many, 1)
     page = re.sub("[\u2007\u2008\u2060]", "", render_report(figures))
-    sums = {each["currency"]: each for each in totals(read_breaks(many, BreakFilter()).to_pylist())}
+    breaks = list_breaks(many, BreakFilter()).breaks.to_pylist()
+    sums = {each["currency"]: each for each in totals(breaks)}
     unknown = {"AUD": Decimal("688.95"), "JPY": Decimal("-3.00")}
     for each in figures.tables["currencies"]:
         currency, rest = each["currency"], each["difference"] - each["credited"]
