@@ -62,7 +62,7 @@ class NextRequests(NamedTuple):
     """The request that must be answered next, and those that are likely to follow it."""
 
     request: PageRequest
-    likely_next: tuple[PageRequest, ...] = ()
+    likely_next: tuple[PageRequest, ...]
 
 
 class ReadingEnded(Exception):

@@ -28,8 +28,8 @@ OF_ACTOR = {*range(200, 300), HTTPStatus.FORBIDDEN}
 class RateHeaders(NamedTuple):
     """What one answer states of the actor's rate limit; None is missing or unreadable."""
 
-    limit: int | None = None
-    remaining: int | None = None
+    limit: int | None
+    remaining: int | None
 
 
 def read_rate_headers(

@@ -138,25 +138,26 @@ INSERT_FIELD: Final = "INSERT INTO role_fields VALUES ($1, $2)"
 class Inputs:
     """What reconciliation rests on besides rows. Without `mapping`, `problem` says why.
 
-    `mapping_text` is its file, None where that cannot be read.
-    `digest` is one of them all but the decisions. `decisions` about breaks: number, break_id, kind,
-    person, decided_at, owner, reason, and the break's difference (as text) and rows of that time.
-    `remembered`: Arrow tables, by name, of what is known of earlier books; their data ended at
-    `last_as_of`. `closes`: those of all months, by the folder of their copy. `erased`: digests of
-    identifiers that were erased. `may_grow`: who is refused memory begins again with more.
-    `connections`: only their rows are reconciled; None: those of all. `own`: what own books are
-    read with.
+    `mapping_text` is its file, None where that cannot be read. `digest` is one of all that is read
+    but the decisions. `decisions` about breaks: number, break_id, kind, person, decided_at, owner,
+    reason, and the break's difference (as text) and rows of that time. `closes`: those of all
+    months, by the folder of their copy. `erased`: digests of identifiers that were erased.
+
+    What follows is added when books are made. `remembered`: Arrow tables, by name, of what is known
+    of earlier books; their data ended at `last_as_of`. `may_grow`: who is refused memory begins
+    again with more. `connections`: only their rows are reconciled; None: those of all. `own`: what
+    own books are read with.
     """
 
-    mapping: Mapping | None = None
-    mapping_text: str | None = ""
-    problem: str = "Nothing is mapped."
-    digest: str = ""
-    decisions: Sequence[dict[str, Any]] = ()
+    mapping: Mapping | None
+    mapping_text: str | None
+    problem: str
+    digest: str
+    decisions: Sequence[dict[str, Any]]
+    closes: dict[Path, Close]
+    erased: Sequence[str]
     remembered: dict[str, pa.Table] = field(default_factory=dict)
     last_as_of: datetime | None = None
-    closes: dict[Path, Close] = field(default_factory=dict)
-    erased: Sequence[str] = ()
     may_grow: bool = False
     connections: frozenset[str] | None = None
     own: OwnInputs | None = None

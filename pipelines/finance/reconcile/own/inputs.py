@@ -1,7 +1,7 @@
 """What own books are read with."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Final
@@ -17,4 +17,4 @@ class OwnInputs:
 
     root: Path
     now: datetime
-    before: Mapping[str, Before] = field(default_factory=dict)
+    before: Mapping[str, Before]
