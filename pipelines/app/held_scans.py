@@ -14,7 +14,7 @@ from pipelines.metadata.tables import Scan
 
 
 def decide_held_scan(
-    session: AppSession, connection: str, stream: str, reason: str, *, reject: bool = False
+    session: AppSession, connection: str, stream: str, reason: str, *, reject: bool
 ) -> str:
     """Approve or reject the held scan of a list; return what was decided, as a sentence.
 

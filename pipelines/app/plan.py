@@ -136,9 +136,7 @@ def _check_skipped(name: str, stream: str, page: PageOrError) -> Row:
     return _passed(f"is skipped. Whether the account may read it is not known. {reason}")
 
 
-def plan_sync(
-    session: AppSession, connections: list[str] | None, *, ask: bool = False
-) -> list[Row]:
+def plan_sync(session: AppSession, connections: list[str] | None, *, ask: bool) -> list[Row]:
     """Return one row for each list that a sync of these connections (None: all) reads.
 
     `ask` requests one page of each list without a finished scan. Raises ServiceError then where a

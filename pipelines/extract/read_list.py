@@ -37,7 +37,7 @@ TRIES = 3
 PASSES_WITHOUT_LENGTH = 3
 
 
-def read_list(configured_key: str | None, traits: ListTraits, passes: int = 1) -> Steps[Proof]:
+def read_list(configured_key: str | None, traits: ListTraits, passes: int) -> Steps[Proof]:
     """Read a list until it is proven complete, or until it has cost too many requests.
 
     With 2 `passes`, one chain of pages is no proof: two must agree, or the rows are counted.

@@ -75,13 +75,13 @@ Refusals = Iterator[tuple[str, str]]
 
 
 def prepare_month(
-    stores: Stores, month: date, connections: list[str] | None = None, accept_open: str = ""
+    stores: Stores, month: date, connections: list[str] | None, accept_open: str = ""
 ) -> Row:
     """Return what keeps a month from being closed (`refusals`), and what its proofs rest on.
 
     `connections` are those for which it is to be closed; None: all. `lists` are those that are
-    compared; `one_reading`: their proof holds if no row changed its
-    place meanwhile. Raises PartnerSyncError.
+    compared; `one_reading`: their proof holds if no row changed its place meanwhile. Raises
+    PartnerSyncError.
     """
     is_asked = stores.settings.approval != "declared" and not accept_open
     with open_reconciled(stores, "summary") as (version, db):

@@ -149,7 +149,7 @@ def wait_seconds(answer: Attempt, now: float) -> float:
 
 
 def error_of_status(
-    answer: Attempt, path: str, connection: Connection, redactor: Redactor, stream: str = ""
+    answer: Attempt, path: str, connection: Connection, redactor: Redactor, stream: str
 ) -> errors.ServiceError:
     """Return the error that an answer other than 200 means. `stream` is the list at the path."""
     problem = read_problem(answer.body)

@@ -152,7 +152,7 @@ def _stage(
             # Then perhaps not all pages were read, so `misread` has nothing to say yet.
             maps.append(new_map)
             if schema.known:
-                make_map(target.db, read_schema(target, stream, maps=[new_map]), new_map)
+                make_map(target.db, read_schema(target, stream, {}, [new_map]), new_map)
             continue
         misread = schema.misread()
         if not misread:

@@ -5,7 +5,6 @@ Here: reading and writing that table. Not here: how the schema grows (`schema.py
 
 import json
 from collections.abc import Collection, Mapping
-from types import MappingProxyType
 from typing import Any
 
 import duckdb
@@ -54,10 +53,14 @@ DELETE_COLUMNS = "DELETE FROM meta.columns WHERE columns.stream = $stream"
 def read_schema(
     target: Target,
     stream: Stream,
-    kinds: Mapping[FieldPath, Kind] = MappingProxyType({}),
-    maps: Collection[FieldPath] = (),
+    kinds: Mapping[FieldPath, Kind],
+    maps: Collection[FieldPath],
 ) -> Schema:
-    """Return the schema of a stream as meta.columns holds it."""
+    """Return the schema of a stream as meta.columns holds it.
+
+    Beside that, `kinds` are of values that were read as another kind before, `maps` objects that
+    become tables.
+    """
     places = read_places(target.db, target.scan.header.stream)
     schema = Schema(
         target.scan.header.stream,

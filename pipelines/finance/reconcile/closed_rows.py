@@ -95,7 +95,7 @@ def create_month_rows(
     closes: dict[Path, Close],
     connections: Collection[str] | None,
     mapping: Mapping | None,
-    others: Iterable[str] = (),
+    others: Iterable[str],
 ) -> str:
     """Create view `month_rows`: rows of the copies of closed months, and those of today.
 

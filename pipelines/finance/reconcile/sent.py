@@ -68,7 +68,7 @@ def read_rows(
     roles: Mapping[str, FieldColumn],
     zone: ZoneInfo,
     needed: Collection[str],
-    lines: Sequence[str] = (),
+    lines: Sequence[str],
 ) -> Iterator[SentRow]:
     """Yield the rows of a table whose `_extra` has a value of one of its roles.
 
