@@ -38,7 +38,7 @@ class Row:
 
     id: str
     amount: str
-    quantity: int | None = 10
+    quantity: int | str | None = 10
     month: str = SEPTEMBER
     plan: str | None = "pro"
     partner: str = "first"

@@ -45,7 +45,9 @@ from tests.reconcile.flux_model import (
 from tests.reconcile.months import SERVICE
 from tests.versions.homes import Stores, home_of
 
-MINOR = {"EUR": Decimal("0.01"), "JPY": Decimal(1), "KWD": Decimal("0.001")}
+MINOR = {
+    "EUR": Decimal("0.01"), "JPY": Decimal(1), "KWD": Decimal("0.001"), "POINTS": Decimal("0.01"),
+}  # fmt: skip
 FLUX = f"""
 SELECT side, partner_id, currency, before, now, difference, {", ".join(PARTS)}
 FROM finance.flux WHERE month = '2026-09-01' AND partner_id <> 'begin' ORDER BY ALL
@@ -201,6 +203,22 @@ def test_split_rows_in_another_order_change_nothing(cases: Stores, stores: Store
     assert len(split(now)) > len(now) + 10
     publish_then_and_now(stores, split(then), split(now))
     assert found(stores) == expected
+
+
+@pytest.mark.long
+def test_a_remainder_of_floating_point_leaves_the_volume_of_others(stores: Stores) -> None:
+    """One such record gives the columns of all records 17 digits behind the point."""
+    remainder = "0.30000000000000004"
+    rows = [
+        Row("a", "250000000.00", 250_000, month=AUGUST), Row("b", "300000010.00", 300_000),
+        Row("c", remainder, remainder, month=AUGUST, partner="second"),
+        Row("d", remainder, remainder, partner="second"),
+    ]  # fmt: skip
+    publish_then_and_now(stores, rows, rows)
+    parts = {"volume": Decimal(50_000_000), "price": Decimal(10)}
+    for side in ("usage", "billing"):
+        assert found(stores)[side, "first", "EUR"] == parts
+        assert found(stores)[side, "second", "EUR"] == {}
 
 
 @pytest.mark.long

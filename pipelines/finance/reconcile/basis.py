@@ -132,6 +132,11 @@ INSERT_MATERIALITY: Final = "INSERT INTO reconciliation.accepted_materiality VAL
 INSERT_FEE: Final = "INSERT INTO accepted_fees VALUES ($1, $2, $3, $4)"
 CREATE_FIELDS: Final = "CREATE OR REPLACE TEMP TABLE role_fields (role VARCHAR, field VARCHAR)"
 INSERT_FIELD: Final = "INSERT INTO role_fields VALUES ($1, $2)"
+# Digits before and behind the point apart: together with their scale, the product has too many.
+CREATE_WHOLE: Final = """
+CREATE OR REPLACE TEMP MACRO whole_{measure}(number) AS
+    TRY(trunc(number)::HUGEINT * {factor} + ((number % 1) * {factor})::HUGEINT)
+"""
 
 
 @dataclass(frozen=True)
@@ -216,11 +221,14 @@ def create_tables(
     replace_decisions(db, inputs.decisions)
 
 
-def set_factors(db: duckdb.DuckDBPyConnection, types: dict[str, DuckDBPyType]) -> None:
-    """Set what makes a quantity, or an amount and a minor unit, a whole number."""
+def create_whole_numbers(db: duckdb.DuckDBPyConnection, types: dict[str, DuckDBPyType]) -> None:
+    """Create macros that make a quantity, or an amount and a minor unit, a whole number.
+
+    It is NULL if it has more than 38 digits.
+    """
     for measure, least in (("quantity", 0), ("amount", MOST_DIGITS)):
         factor = 10 ** max(decimal_scale(types[measure]), least)
-        db.execute(f"SET VARIABLE {measure}_factor = {factor}")
+        db.execute(CREATE_WHOLE.format(measure=measure, factor=factor))
 
 
 def replace_decisions(db: duckdb.DuckDBPyConnection, decisions: Sequence[dict[str, Any]]) -> None:

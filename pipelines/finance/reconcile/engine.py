@@ -191,7 +191,7 @@ class _Engine:
             self.failed["month_rows"] = reason
         types = column_types(self.db.table("month_rows"))
         basis.create_tables(self.db, self.inputs, self.mapping, types)
-        basis.set_factors(self.db, types)
+        basis.create_whole_numbers(self.db, types)
         quarantined = self.db.from_arrow(self.sides.quarantined())
         quarantined.query("added", "CREATE OR REPLACE TEMP TABLE quarantined AS FROM added")
 

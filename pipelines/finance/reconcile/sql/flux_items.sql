@@ -61,16 +61,17 @@ WITH first_months AS (
     GROUP BY
         parts.connection, parts.side, parts.partner, parts.currency, parts.month, parts.is_due,
         parts.history_from, parts.kind, parts.plan, parts.metric, parts.unit, parts.region
-), whole_numbers AS (
-    SELECT
-        items.*, coalesce(currencies.minor_unit, 0.01::DECIMAL(5, 4)) AS minor_unit,
-        TRY(items.change + 0::DECIMAL(5, 4)) AS fine_change,
-        TRY((items.more_quantity * getvariable('quantity_factor'))::HUGEINT) AS more,
-        TRY((items.base_quantity_before * getvariable('quantity_factor'))::HUGEINT) AS before,
-        TRY((items.base_before * getvariable('amount_factor'))::HUGEINT) AS value,
-        (minor_unit * getvariable('amount_factor'))::HUGEINT AS minor
+), in_currency AS (
+    SELECT items.*, coalesce(currencies.minor_unit, 0.01::DECIMAL(5, 4)) AS minor_unit
     FROM items
     LEFT JOIN reconciliation.currencies AS currencies USING (currency)
+), whole_numbers AS (
+    SELECT
+        items.*, TRY(items.change + 0::DECIMAL(5, 4)) AS fine_change,
+        whole_quantity(items.more_quantity) AS more,
+        whole_quantity(items.base_quantity_before) AS before,
+        whole_amount(items.base_before) AS value, whole_amount(items.minor_unit) AS minor
+    FROM in_currency AS items
 ), fractions AS (
     -- The volume in minor units, without its sign, is above / below, half to even.
     SELECT
