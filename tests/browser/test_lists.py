@@ -299,6 +299,15 @@ def test_a_change_shows_which_plan_is_dearer(plans_page: Page) -> None:
     expect(changes.locator("tr.opened")).to_have_count(0)
 
 
+def test_the_sum_of_all_partners_leads_to_all_of_them(plans_page: Page) -> None:
+    page = plans_page
+    view(page, "Why amounts changed")
+    table(page, "Why amounts changed, EUR").get_by_role("link", name="all partners").first.click()
+    expect(page.get_by_role("heading", name="Partners by month", exact=True)).to_be_visible()
+    months = table(page, "Partners by month, EUR")
+    assert {*column(months, "Partner")} == {"begin Ltd", "first Ltd", "second Ltd"}
+
+
 def test_the_summary_leads_to_the_plans_of_a_change(plans_page: Page) -> None:
     page = plans_page
     page.locator("#flux tbody").first.get_by_role("link", name="+302.00").click()

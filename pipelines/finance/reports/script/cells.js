@@ -57,8 +57,10 @@ const Cells = (() => {
 
   function link(column, row, text) {
     const filters = new URLSearchParams();
+    // The sum of all partners is of no partner and no connection.
+    const by = row.partner === null ? column.by.filter((name) => !["partner", "connection"].includes(name)) : column.by;
     // A bill or a break is found as a partner is.
-    for (const name of column.by) filters.set(["bill", "break_id"].includes(name) ? "partner" : name, Lists.text(row[name]));
+    for (const name of by) filters.set(["bill", "break_id"].includes(name) ? "partner" : name, Lists.text(row[name]));
     return element("a", { href: `#/${column.link}?${filters}` }, text);
   }
 
