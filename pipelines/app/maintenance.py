@@ -227,6 +227,7 @@ def erase_records(
     with change_versions(session):
         remembered.follow_published(session)
     beside = finance.own_books.kept_with(session, request.text)
+    beside += finance.statement.kept_with(session, request.text)
     steps = ErasureSteps(show, confirm_and_begin, replace_books)
     erased = erase.erase(session, request, steps, beside)
     for books in made:
@@ -234,4 +235,4 @@ def erase_records(
             raise PartnerSyncError(
                 f"The records are erased, but there are no books: {books.problem}", books.remedy
             )
-    return [*erased, *statements]
+    return [*{row["file"]: row for row in (*erased, *statements)}.values()]

@@ -147,7 +147,7 @@ def _show_result(result: "SearchResult") -> None:
     if len(result.files) > MOST_FILES:
         line(f"… and {counted(len(result.files) - MOST_FILES, 'more file')}.")
     if result.beside:
-        line("Also in what finance keeps, which is made again without it:")
+        line("Also in what finance keeps, which is deleted or made again without it:")
         show(result.beside)
     if result.files or result.beside:
         line(ERASED_TOO)

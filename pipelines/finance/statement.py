@@ -25,6 +25,7 @@ from pipelines.finance.statements.issues import (
     content_of,
     delete_unfinished,
     delete_with,
+    files_with,
     is_kept,
     path_of,
     stored_page,
@@ -178,6 +179,11 @@ def _require_connection(stores: Stores, issues: list[Issue], connection: str) ->
 def _problem(text: str) -> Row:
     """Return a row that has nothing but a problem."""
     return dict.fromkeys((*COLUMNS, "is_new")) | {"problem": text}
+
+
+def kept_with(stores: Stores, text: str) -> list[Row]:
+    """Return a row for each statement and note that has a value. Raises StorageFailed."""
+    return [{"file": str(file), "records": None} for file in files_with(stores, text)]
 
 
 def erase_statements(stores: Stores, text: str) -> list[Path]:

@@ -129,6 +129,33 @@ def test_erasing_reaches_what_was_noted(books: Stores) -> None:
     assert indexed(books) == {("2026-11-04", f"{MAIL}; a note cannot be read")}
 
 
+def test_a_value_that_only_a_note_has_is_erased(books: Stores) -> None:
+    cli = Cli(books.home)
+    cli("statement", FIRST, "2026-09", "--no-pdf")
+    cli("statement", FIRST, "2026-09", "--sent", "1", "--to", MAIL)
+    (file,) = (books.home.statements / "2026-09").glob("*.sent-*")
+    erase = ("erase", MAIL, "--reason", "law")
+    assert file.name in cli(*erase, code=2).stdout.replace("\n", "")
+    assert cli(*erase, "--yes").stdout.count("Changed or deleted: 1 file.") == 1
+    assert sent_of(books) == [(f"{Clock().utc_now():%Y-%m-%d}", "[erased]")]
+    kept = [each for each in books.home.root.rglob("*") if each.is_file()]
+    assert not [each for each in kept if MAIL.encode() in each.read_bytes()]
+    assert "No file contains the value" in cli(*erase, "--yes", code=2).stderr
+
+
+def test_a_note_that_is_being_written_is_no_note(books: Stores) -> None:
+    """Nor is one that a killed command left: the next one deletes it."""
+    write_statements(books, SEPTEMBER, FIRST, with_pdf=False)
+    note_sent(books, ASKED, 1, "by post")
+    (file,) = (books.home.statements / "2026-09").glob("*.sent-*")
+    part = file.with_name(f".{file.name}.part")
+    for content in (b"", file.read_bytes().replace(b"by post", MAIL.encode())):
+        part.write_bytes(content)
+        assert [row["problem"] for row in list_statements(books)] == [None]
+        assert [to for _day, to in sent_of(books)] == ["by post"]
+        erase_statements(books, MAIL)  # is not refused
+
+
 def test_a_list_of_an_earlier_release_has_nothing_of_sending(books: Stores) -> None:
     write_statements(books, SEPTEMBER, with_pdf=False)
     file = books.home.statements / INDEX

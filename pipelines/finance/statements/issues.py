@@ -222,6 +222,21 @@ def delete_with(stores: Stores, text: str) -> list[Path]:
     return gone
 
 
+def files_with(stores: Stores, text: str) -> list[Path]:
+    """Return what is kept of statements that show an identifier, and notes that contain it.
+
+    Raises StorageFailed if what is kept cannot be read.
+    """
+    notes = SentNotes(stores)
+    notes.require_readable()
+    found = [file for file, _note in notes.having(text)]
+    for name, files in _files_of_statements(stores).items():
+        kept = name.with_suffix(".json")
+        if kept in files and _shows(_required(stores, kept), text):
+            found.append(kept)
+    return found
+
+
 def unfinished(stores: Stores) -> list[Path]:
     """Return the files of statements that were never written to their end."""
     found = []

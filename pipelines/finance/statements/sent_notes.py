@@ -6,8 +6,8 @@ has one more. Nothing but lists of statements reads them.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator
 from datetime import date, datetime
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -47,6 +47,8 @@ class SentNotes:
         self._numbers = defaultdict[Path, int](int)
         self.unreadable = dict[Path, str]()
         for file in sorted(stores.warehouse.store.list(stores.home.statements, f"*/*{END}*")):
+            if file.name.startswith("."):  # it is being written, or a killed command left it
+                continue
             statement = file.with_suffix("")
             self._numbers[statement] = max(self._numbers[statement], _number_of(file))
             try:
@@ -91,14 +93,19 @@ class SentNotes:
                 "Restore the file from a backup, or delete it, then erase again.",
             )
 
-    def erase(self, text: str) -> Iterator[Path]:
-        """Replace a value in the words for whom; yield the files. Raises StorageFailed."""
-        for notes in self._notes.values():
-            for file, note in notes.items():
-                if text in note.to:
-                    note.to = note.to.replace(text, ERASED)
-                    _write(self._stores, file, note)
-                    yield file
+    def having(self, text: str) -> list[tuple[Path, SentNote]]:
+        """Return the notes whose words for whom contain a value, with their files."""
+        notes = chain.from_iterable(notes.items() for notes in self._notes.values())
+        return [(file, note) for file, note in notes if text in note.to]
+
+    def erase(self, text: str) -> list[Path]:
+        """Replace a value in the words for whom; return the files. Raises StorageFailed."""
+        files = []
+        for file, note in self.having(text):
+            note.to = note.to.replace(text, ERASED)
+            _write(self._stores, file, note)
+            files.append(file)
+        return files
 
 
 def _read(stores: Stores, file: Path) -> SentNote:
