@@ -1,5 +1,9 @@
 """The statements of the views `partners`, `used`, `bills` and `billed`, with gaps for expressions.
 
+In their gaps stand the expression of a role by its name (`{amount}`, `{line_amount}`), and what
+`_gaps` in normalize makes of several roles (`{apart}`, `{bill_month}`). A record is `record` in all
+of them, a line `line`.
+
 Here: which columns each view has, and how rows are joined. Not here: what stands in the gaps, which
 depends on the mapping (normalize).
 """
