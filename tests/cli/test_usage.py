@@ -84,7 +84,7 @@ def test_help_loads_no_heavy_library() -> None:
     assert HEAVY & set(done.stderr.split()) == set()
 
 
-INCOMPLETE = "does not exist|Missing|Without a terminal|--from|valid int"
+INCOMPLETE = "does not exist|Missing|requires an arg|Without a terminal|--from|valid int"
 
 
 def test_every_command_that_a_text_names_exists(empty: Cli) -> None:
