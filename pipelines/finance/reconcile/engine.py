@@ -24,6 +24,7 @@ from pipelines.finance.reconcile.views import (
     CREATE_RESULT,
     PASSING,
     create_finance_views,
+    create_history_views,
     create_row_views,
     hold_few_rows,
 )
@@ -127,6 +128,7 @@ class _Engine:
         # Days of times, such as that of a record, are those of the mapping's time zone.
         db.execute(f"SET TimeZone = '{mapping.time_zone}'")
         self.sides = create_row_views(db, mapping, inputs.connections)
+        create_history_views(db, self.sides)
         hold_few_rows(db)
 
     def run(self) -> None:

@@ -22,7 +22,8 @@ SELECT
     columns.table_name,
     any_value(columns.column_name) FILTER (
         columns.column_name = if(columns.table_name = 'partners', 'name', 'partner_name')
-    ) AS name
+    ) AS name,
+    bool_or(columns.column_name = 'connection') AS is_by_connection
 FROM duckdb_columns() AS columns
 WHERE (columns.database_name, columns.schema_name) = ('books', 'reconciliation')
 GROUP BY columns.table_name
@@ -46,15 +47,20 @@ def create_row_views(
 ) -> Sides:
     """Create temporary views of the rows of both sides, which books do not store.
 
-    `partners`, `used`, `bills`, `payments`, `billed`, and their histories; of some connections
-    (None: of all). Raises duckdb.Error.
+    `partners`, `used`, `bills`, `payments`, `billed`; of some connections (None: of all). Raises
+    duckdb.Error.
     """
     sides = Sides(db, mapping, connections)
     for view in VIEWS:
         db.execute(f"CREATE OR REPLACE TEMP VIEW {view} AS {sides.query(view)}")
+    return sides
+
+
+def create_history_views(db: duckdb.DuckDBPyConnection, sides: Sides) -> None:
+    """Create temporary views of every version of these rows: `used_history` and the like."""
+    for view in VIEWS:
         history = sides.query(view, every_version=True)
         db.execute(f"CREATE OR REPLACE TEMP VIEW {view}_history AS {history}")
-    return sides
 
 
 def hold_few_rows(db: duckdb.DuckDBPyConnection) -> None:
@@ -104,10 +110,10 @@ def hide_names(db: duckdb.DuckDBPyConnection, connections: Collection[str] | Non
     have rows of some connections (None: of all).
     """
     db.execute("CREATE SCHEMA memory.reconciliation; CREATE SCHEMA memory.finance")
-    for table, name in db.execute(WITH_NAMES).fetchall():
+    for table, name, is_by_connection in db.execute(WITH_NAMES).fetchall():
         hidden = f"* REPLACE (NULL::VARCHAR AS {name})" if name else "*"
         query = f"SELECT {hidden} FROM books.reconciliation.{table}"
-        if "connection" in db.sql(query).columns:
+        if is_by_connection:
             query += f" WHERE {is_one_of('connection', connections)}"
         db.execute(f"CREATE VIEW memory.reconciliation.{table} AS {query}")
     ((path,),) = db.execute("SELECT current_setting('search_path')").fetchall()
