@@ -4,6 +4,7 @@ import gc
 import os
 import shutil
 import signal
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -87,6 +88,12 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+@cache
+def _is_long(file: Path) -> bool:
+    """Tell whether all tests of a file are long."""
+    return any(file.is_relative_to(folder) for folder in LONG)
+
+
 def _has_buckets(config: pytest.Config) -> bool:
     """Tell whether tests run in the environment that has an S3 server and its client."""
     return "bucket" in (os.environ.get("HOMES"), *config.option.markexpr.split())
@@ -97,7 +104,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.path in BUCKET:
             item.add_marker(pytest.mark.bucket)
-        if any(item.path.is_relative_to(folder) for folder in LONG):
+        if _is_long(item.path):
             item.add_marker(pytest.mark.long)
         if item.path.is_relative_to(CLUSTER):
             item.add_marker(pytest.mark.cluster)
