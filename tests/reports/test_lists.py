@@ -35,7 +35,7 @@ from pipelines.finance.statement_pages import read_index
 from pipelines.finance.statement_sent import note_sent
 from tests.finance.test_close_connections import read_lists
 from tests.reconcile.books import FIRST, MAPPING, bill, decide, line, partners, publish, used
-from tests.reconcile.flux_books import OF_PLANS, publish_then_and_now
+from tests.reconcile.flux_books import AUGUST, OF_PLANS, Row, publish_then_and_now
 from tests.reconcile.months import BILLS, SEPTEMBER, SERVICE, TERMS, USAGE
 from tests.reconcile.own import HEAD, LEDGER, publish_own, write
 from tests.reports.conftest import HUGE, SCRIPT, publish_books, text_of
@@ -374,6 +374,35 @@ def test_the_largest_plans_of_a_change_come_first(plans: Stores) -> None:
         "16",
     )
     assert (of_all["volume"], of_all["price"], of_all["difference"]) == ("2", "24", "26")
+
+
+def publish_what_cancels(stores: Stores) -> None:
+    """Publish a partner that is new and one that ended, with the same amount; a fee taken back."""
+    stores.configure()
+    rows = [
+        Row("old", "10.00", month=AUGUST, partner="second"), Row("new", "10.00", partner="third"),
+        Row("a", "1.00", month=AUGUST), Row("b", "1.00"),
+        Row("fee", "2.00", plan=None), Row("back", "-2.00", -1, credit=True),
+    ]  # fmt: skip
+    publish_then_and_now(stores, rows, rows)
+
+
+cancelled = home_of(publish_what_cancels)
+
+
+def test_what_cancels_is_listed(cancelled: Stores) -> None:
+    shown = {}
+    for row, items in items_by_change(
+        render_page(read_figures_of_books(cancelled, with_details=True))
+    ):
+        if row["month"] == "2026-09":
+            shown[row["partner_id"], row["side"]] = row, items
+    of_all, items = shown[None, "used"]
+    assert (of_all["difference"], of_all["new"], of_all["lost"]) == ("0", "10", "-10")
+    assert [(item["plan"], item["kind"], item["new"]) for item in items] == [("pro", None, "10")]
+    billed, _items = shown["first", "billed"]
+    assert (billed["difference"], billed["fees"], billed["credits"]) == ("0", "2", "-2")
+    assert ("first", "used") not in shown
 
 
 def test_without_a_mapped_plan_a_change_has_one_item(detailed: Figures) -> None:

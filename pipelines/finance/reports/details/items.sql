@@ -41,7 +41,8 @@ WITH listed AS (
         summed.*,
         greatest(
             abs(summed.difference)::DOUBLE, abs(summed.late), abs(summed.restated),
-            abs(summed.volume), abs(summed.price)
+            abs(summed.credits), abs(summed.fees), abs(summed.new), abs(summed.lost),
+            abs(summed.volume), abs(summed.price), abs(summed.unexplained)
         ) AS size
     FROM summed
 ), ranked AS (

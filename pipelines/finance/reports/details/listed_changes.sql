@@ -34,7 +34,10 @@ WITH due AS (
             ORDER BY flux.name IS NOT NULL, abs(flux.difference) DESC, flux.connection, flux.partner
         ) AS rank
     FROM (FROM of_partners UNION ALL BY NAME FROM of_all) AS flux
-    WHERE flux.difference <> 0 OR flux.volume <> 0 OR flux.price <> 0
+    -- What cancels is a change, too: one partner that is new, and one that ended.
+    WHERE flux.difference <> 0 OR flux.late <> 0 OR flux.restated <> 0 OR flux.credits <> 0
+        OR flux.fees <> 0 OR flux.new <> 0 OR flux.lost <> 0 OR flux.volume <> 0
+        OR flux.price <> 0 OR flux.unexplained <> 0
 )
 SELECT
     ranked.*,
