@@ -6,7 +6,8 @@ such a file is read (`published_tables`), and anything that a home itself shows 
 `finance.sql`).
 """
 
-from collections.abc import Iterable, Sequence
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Final
@@ -47,11 +48,12 @@ NOT_PUBLISHED: Final = "Nothing is published: it is in no table."
 def write_catalog(file: Path, folder: Path) -> list[Row]:
     """Write the catalog of the homes in a folder; return a row for each home.
 
-    An earlier catalog is replaced. Raises ConfigurationError for a folder without homes, wrong
-    settings, and a file that is no catalog; StorageFailed for a home whose files cannot be read.
-    Nothing is written then.
+    An earlier catalog is replaced. Raises ConfigurationError for a folder without homes, one home
+    with two names, wrong settings, and a file that is no catalog; StorageFailed for a home whose
+    files cannot be read. Nothing is written then.
     """
     homes = find_homes(folder)
+    _require_different(homes)
     _require_own(file)
     files = list[PublishedFile]()
     rows = list[Row]()
@@ -82,6 +84,19 @@ def write_catalog(file: Path, folder: Path) -> list[Row]:
             "Correct what it names, then run the same command again.",
         ) from error
     return rows
+
+
+def _require_different(homes: Mapping[str, Home]) -> None:
+    """Raise ConfigurationError if two names lead to one home: its rows would count twice."""
+    names = dict[str, str]()
+    for name, home in homes.items():
+        other = names.setdefault(os.path.realpath(home.root), name)  # also of a link to itself
+        if other != name:
+            raise ConfigurationError(
+                f"{printable(other)} and {printable(name)} are one home: each of its rows would "
+                "count twice. Nothing was written.",
+                "Remove the link from the folder of homes.",
+            )
 
 
 def _bring(home: Home) -> None:

@@ -141,7 +141,7 @@ def test_nothing_is_written_for_a_home_that_cannot_be_read(homes: Homes, tmp_pat
 
 
 @pytest.mark.long
-def test_it_replaces_only_a_catalog(homes: Homes, tmp_path: Path) -> None:
+def test_it_replaces_only_a_catalog_and_counts_a_home_once(homes: Homes, tmp_path: Path) -> None:
     file = tmp_path / "notes.txt"
     file.write_text("mine")
     with pytest.raises(ConfigurationError, match="exists, and is no catalog"):
@@ -150,6 +150,12 @@ def test_it_replaces_only_a_catalog(homes: Homes, tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="There is no home in"):
         write_catalog(tmp_path / "all.duckdb", tmp_path / "homes" / "two")
     file = tmp_path / "all.duckdb"
+    again = homes.folder / "two-again"
+    again.symlink_to("two")
+    with pytest.raises(ConfigurationError, match="two and two-again are one home"):
+        write_catalog(file, homes.folder)
+    assert not file.exists()
+    again.unlink()
     shown = Cli(homes.two.home)("catalog", str(file), "--homes", str(homes.folder)).stdout
     assert "never-synced" in shown
     assert "Open it with `duckdb -readonly " in shown
