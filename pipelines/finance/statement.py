@@ -27,6 +27,7 @@ from pipelines.finance.statements.issues import (
     delete_with,
     files_with,
     is_kept,
+    lost,
     path_of,
     stored_page,
     unfinished,
@@ -51,6 +52,10 @@ UNCHANGED: Final = "The files of this statement are not those that were written:
 UNFINISHED: Final = (
     "{} belongs to no statement: the command that wrote it was killed, or is still running. The "
     "next `partner-sync statement` deletes it."
+)
+LOST: Final = (
+    "{} is missing: nobody knows what its statement said. The other files of this statement stay. "
+    "Restore it from a backup."
 )
 NEVER_LOADED: Final = (
     "Connection {0} was never loaded: its partners have no statement. Run `partner-sync sync -c "
@@ -163,6 +168,7 @@ def list_statements(
     for file, why in {**unreadable, **notes.unreadable}.items():
         rows.append(_problem(f"{file} cannot be read: {why}"))
     rows += [_problem(UNFINISHED.format(file)) for file in unfinished(stores)]
+    rows += [_problem(LOST.format(file)) for file in lost(stores)]
     return rows
 
 

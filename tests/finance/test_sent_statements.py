@@ -143,6 +143,25 @@ def test_a_value_that_only_a_note_has_is_erased(books: Stores) -> None:
     assert "No file contains the value" in cli(*erase, "--yes", code=2).stderr
 
 
+def test_what_was_sent_stays_if_a_file_of_it_is_lost(books: Stores) -> None:
+    write_statements(books, SEPTEMBER, FIRST, with_pdf=False)
+    note_sent(books, ASKED, 1, MAIL)
+    folder = books.home.statements / "2026-09"
+    (kept,) = folder.glob("*.json")
+    content = kept.read_bytes()
+    kept.unlink()
+    left = {file: file.read_bytes() for file in folder.iterdir()}
+    (problem,) = [row["problem"] for row in list_statements(books)]
+    assert problem.startswith(f"{kept} is missing")
+    with pytest.raises(StorageFailed, match="No record was erased"):
+        erase_statements(books, FIRST)
+    (row,) = write_statements(books, SEPTEMBER, FIRST, with_pdf=False)
+    assert (row["number"], row["is_new"]) == (2, True)
+    assert {file: file.read_bytes() for file in left} == left
+    kept.write_bytes(content)
+    assert {row["number"] for row in list_statements(books)} == {1, 2}
+
+
 def test_a_note_that_is_being_written_is_no_note(books: Stores) -> None:
     """Nor is one that a killed command left: the next one deletes it."""
     write_statements(books, SEPTEMBER, FIRST, with_pdf=False)

@@ -26,7 +26,7 @@ from pipelines.finance.reconcile.close_copy import digest_of
 from pipelines.finance.statements import FORMAT
 from pipelines.finance.statements.figures import Statement
 from pipelines.finance.statements.page import render_list
-from pipelines.finance.statements.sent_notes import SentNotes
+from pipelines.finance.statements.sent_notes import END, SentNotes
 from pipelines.versions.identifier import Identifier
 from pipelines.versions.stores import Stores
 
@@ -208,7 +208,7 @@ def delete_with(stores: Stores, text: str) -> list[Path]:
     gone = []
     for name, files in _files_of_statements(stores).items():
         kept = name.with_suffix(".json")
-        if kept not in files:  # it was never written to its end
+        if _is_unfinished(kept, files):
             gone.extend(files)
         elif _shows(_required(stores, kept), text):
             gone.extend(file for file in files if file != kept)
@@ -232,7 +232,7 @@ def files_with(stores: Stores, text: str) -> list[Path]:
     found = [file for file, _note in notes.having(text)]
     for name, files in _files_of_statements(stores).items():
         kept = name.with_suffix(".json")
-        if kept in files and _shows(_required(stores, kept), text):
+        if not _is_unfinished(kept, files) and _shows(_required(stores, kept), text):
             found.append(kept)
     return found
 
@@ -241,9 +241,24 @@ def unfinished(stores: Stores) -> list[Path]:
     """Return the files of statements that were never written to their end."""
     found = []
     for name, files in _files_of_statements(stores).items():
-        if name.with_suffix(".json") not in files:
+        if _is_unfinished(name.with_suffix(".json"), files):
             found.extend(files)
     return found
+
+
+def lost(stores: Stores) -> list[Path]:
+    """Return what was kept of statements that were sent, and is not there any more."""
+    found = []
+    for name, files in _files_of_statements(stores).items():
+        kept = name.with_suffix(".json")
+        if kept not in files and not _is_unfinished(kept, files):
+            found.append(kept)
+    return found
+
+
+def _is_unfinished(kept: Path, files: list[Path]) -> bool:
+    """Return whether a statement was never written to its end; one that has a note was."""
+    return kept not in files and not any(END in file.name for file in files)
 
 
 def delete_unfinished(stores: Stores) -> None:
