@@ -1,4 +1,7 @@
-"""Real processes over GraphQL: the schedule, backfills, reruns, a stopped run, secrets."""
+"""Real processes over GraphQL: the schedule, backfills, reruns, a stopped run, secrets.
+
+Where there is a browser, tests/browser/test_dagster.py tries the same on one connection.
+"""
 
 from collections.abc import Iterator
 
@@ -12,9 +15,11 @@ from pipelines.config.settings import load_settings
 from pipelines.metadata.tables import Run, Scan
 from tests.assets.deployment import LOGS, TERMINATE, Deployment, deployed, until
 from tests.assets.homes import ONE, RAW, STREAMS, Site, key, stay_within_a_day
+from tests.browser.install import find_chromium
 from tests.sandbox.running import ENVIRONMENT, SECRET, Running, started
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+IN_BROWSER = pytest.mark.slow if find_chromium() else pytest.mark.long
+pytestmark = [IN_BROWSER, pytest.mark.timeout(900)]
 
 NO_SCANS = {
     *((stream, "beta", 1) for stream in STREAMS),
@@ -54,6 +59,15 @@ def test_schedule_backfill_rerun_and_stopped_run(site: Site) -> None:
 
 def check_schedule(deployment: Deployment) -> None:
     """The tick of a minute reads all connections in one run."""
+    for run in runs_of_schedule(deployment):
+        assert [run.tags[name] for name in (RANGE_START_TAG, RANGE_END_TAG)] == [
+            key("acme"),
+            key("beta"),
+        ]
+
+
+def runs_of_schedule(deployment: Deployment) -> list[dg.DagsterRun]:
+    """Stop the schedule once it has ticked; return its runs, which succeeded."""
 
     def ticked() -> list[dg.DagsterRun] | None:
         runs = [run for run in deployment.runs("nightly_sync") if SCHEDULED_AT_TAG in run.tags]
@@ -63,11 +77,7 @@ def check_schedule(deployment: Deployment) -> None:
     deployment.stop_schedule("nightly")
     runs = ticked() or []
     assert {deployment.ended(run.run_id) for run in runs} == {"SUCCESS"}
-    for run in runs:
-        assert [run.tags[name] for name in (RANGE_START_TAG, RANGE_END_TAG)] == [
-            key("acme"),
-            key("beta"),
-        ]
+    return runs
 
 
 def check_days_of_backfill(deployment: Deployment, backfill: str) -> None:
