@@ -222,6 +222,22 @@ def test_a_remainder_of_floating_point_leaves_the_volume_of_others(stores: Store
 
 
 @pytest.mark.long
+def test_a_record_without_an_amount_makes_no_price(stores: Stores) -> None:
+    """Its quantity alone would halve the price, and be volume."""
+    rows = [A, B, replace(B, id="unreadable", amount="n/a")]
+    read_rows(stores, BEGIN, FIRST_ROWS)
+    for moment in (THEN, NOW):
+        read_rows(stores, moment, [*FIRST_ROWS, *rows])
+    publish_now(stores)
+    items = (
+        "SELECT quantity_before, quantity, now, volume, price, unexplained FROM finance.flux_items"
+    )
+    assert stores.rows(
+        f"{items} WHERE side = 'usage' AND partner_id = 'first' AND month = '2026-09-01'"
+    ) == [(10, None, Decimal(100), ZERO, ZERO, ZERO)]
+
+
+@pytest.mark.long
 def test_without_roles_of_items_there_is_one_item(stores: Stores) -> None:
     mix = next(case for case in CASES if case.name == "another mix")
     publish_then_and_now(stores, mix.then, mix.then, MAPPING)

@@ -36,7 +36,7 @@ PARTS: Final = {
     "lost": "ended",
     "volume": "volume",
     "price": "price",
-    "unexplained": "no quantity",
+    "unexplained": "no quantity or amount",
 }
 CHANGED_PARTS: Final = tuple(
     Column(part, label.capitalize(), "change") for part, label in PARTS.items()

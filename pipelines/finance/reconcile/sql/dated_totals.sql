@@ -52,11 +52,11 @@ SELECT
     judged.side, judged.connection, judged.partner, judged.month, judged.currency, judged.plan,
     judged.metric, judged.unit, judged.region, judged.organization, judged.kind,
     count(*) FILTER (judged.is_now) AS rows_now,
-    count(judged.quantity) FILTER (judged.is_now) AS counted_now,
+    count(judged.quantity) FILTER (judged.is_now AND judged.amount IS NOT NULL) AS counted_now,
     sum(judged.quantity) FILTER (judged.is_now) AS quantity_now,
     sum(judged.amount) FILTER (judged.is_now) AS amount_now,
     count(*) FILTER (judged.is_then) AS rows_then,
-    count(judged.quantity) FILTER (judged.is_then) AS counted_then,
+    count(judged.quantity) FILTER (judged.is_then AND judged.amount IS NOT NULL) AS counted_then,
     sum(judged.quantity) FILTER (judged.is_then) AS quantity_then,
     sum(judged.amount) FILTER (judged.is_then) AS amount_then,
     sum(judged.amount) FILTER (judged.is_late) AS amount_late
