@@ -95,7 +95,9 @@ class Operator:
         launch_button(dialog).click()
         message = self.page.get_by_text(re.compile(r"(Launched run|Created backfill) \w+")).first
         run_id = message.inner_text().split()[2]
-        self.page.get_by_label("Notifications").get_by_text("View", exact=True).click()
+        # Notifications move, and go after some seconds: a click of the mouse may miss them.
+        view = self.page.get_by_label("Notifications").get_by_text("View", exact=True)
+        view.first.dispatch_event("click")
         expect(self.page).to_have_url(re.compile(run_id))
 
     def launch_today(self) -> None:
