@@ -45,7 +45,7 @@ class BooksState(NamedTuple):
     decisions: str
 
     def has_facts_of(self, other: "BooksState") -> bool:
-        """Return whether books differ at most in decisions about breaks."""
+        """Return whether books differ at most in decisions."""
         return self.version == other.version and self.digest == other.digest
 
 
@@ -144,5 +144,5 @@ def _why_other(books: Books, state: BooksState | None, aim: BooksState) -> str:
             "reopened, before a value was erased, or by another release."
         )
     if state != aim:
-        return f"The books {books} do not show the newest decisions about breaks."
+        return f"The books {books} do not show the newest decisions."
     return ""

@@ -14,7 +14,7 @@ from pipelines.finance.mapping import REMEDY, content_digest, mapping_of
 from pipelines.finance.reconcile.basis import Inputs
 from pipelines.finance.reconcile.close_copy import MANIFEST
 from pipelines.finance.reconcile.statements import statements_digest
-from pipelines.metadata.decisions import break_decisions, decisions_of
+from pipelines.metadata.decisions import break_decisions, decisions_of, mapping_decision
 from pipelines.metadata.tables import Close
 from pipelines.versions.stores import Stores
 from pipelines.warehouse.books import FORMAT
@@ -42,6 +42,7 @@ def read_inputs(stores: Stores) -> Inputs:
             digest_of_mapping = str(error)
     with stores.metadata.transaction() as session:
         decisions = break_decisions(session)
+        accepted = mapping_decision(session, digest_of_mapping)
         erased = sorted({decision.subject for decision in decisions_of(session, "erase")})
     closes = read_closes(stores)
     states = [(close.manifest_sha256, close.reopened_at) for close in closes.values()]
@@ -52,7 +53,7 @@ def read_inputs(stores: Stores) -> Inputs:
         mapping_text=mapping_text,
         problem=problem,
         digest=hashlib.sha256(parts.encode()).hexdigest(),
-        decisions=decisions,
+        decisions=[*decisions, accepted] if accepted else decisions,
         closes=closes,
         erased=erased,
     )

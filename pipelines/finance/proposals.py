@@ -7,20 +7,22 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
 
-from pipelines.config.values import Table
+from pipelines.config.values import Table, read_content
 from pipelines.core.errors import ConfigurationError
 from pipelines.core.files import write_durably
 from pipelines.core.text import counted, printable
-from pipelines.finance.mapping import Mapping, read_mapping
+from pipelines.finance.mapping import Mapping, content_digest, mapping_of, read_mapping
 from pipelines.finance.materiality import amount_text, propose_materiality
 from pipelines.finance.reconcile.propose import propose_roles
 from pipelines.finance.reconcile.roles import FieldColumn, name_of, read_columns, side_of
 from pipelines.finance.reconcile.time_zones import TimeZones, find_time_zones
+from pipelines.metadata.decisions import add_decision, decisions_of
 from pipelines.versions.configuration import accept_configuration
 from pipelines.versions.stores import Stores
 from pipelines.warehouse.duckdb_file import Row
 
 LONGEST_COMMENT: Final = 1_000
+REASON: Final = "mapping accept"
 MATERIALITY: Final = "materiality."
 TIME_ZONE: Final = "time_zone"
 # What is proposed and is no role. What a person set of it stays.
@@ -117,21 +119,27 @@ def _amount_rows(mapping: Mapping, amounts: list[Row]) -> Iterator[Row]:
 def accept(stores: Stores, *, replace: bool = False) -> str:
     """Write the proposals to mapping.toml; return what was done, as a sentence.
 
-    With `replace`, what a person set stays where nothing is proposed. Raises PartnerSyncError, and
-    ConfigurationError where the file differs, or a field in it exists in no record.
+    Who accepts the mapping is recorded, also if nothing is written: a person may have edited it
+    before. With `replace`, what a person set stays where nothing is proposed. Raises
+    PartnerSyncError, and ConfigurationError where the file differs, or a field in it exists in no
+    record.
     """
     file = stores.home.mapping_file
     rows = propose(stores)
-    current = read_mapping(file)
+    content = read_content(file)
+    current = mapping_of(content, file)
     mapping = _merged(current or Mapping(), rows)
     if mapping == current:
+        _record(stores, content)
         return f"{file} already has every field that is proposed. It was not changed."
     if current and not replace:
         raise _another_mapping(file, rows)
     _require_usable(file, rows)
     version = stores.warehouse.require_published().number
-    write_durably(file, _rendered(mapping, version, rows).encode())
-    accept_configuration(stores, "mapping accept")
+    content = _rendered(mapping, version, rows).encode()
+    write_durably(file, content)
+    accept_configuration(stores, REASON)
+    _record(stores, content)
     unknown = []
     roles = [row for row in rows if not row["role"].startswith(TERMS)]
     for row in roles:
@@ -140,6 +148,15 @@ def accept(stores: Stores, *, replace: bool = False) -> str:
             unknown.append(role)
     without = f" Without a field: {', '.join(unknown)}." if unknown else ""
     return f"Wrote {file}, {len(roles) - len(unknown)} of {len(roles)} roles.{without}"
+
+
+def _record(stores: Stores, content: bytes) -> None:
+    """Record who accepts the mapping with this content, unless it is the one accepted last."""
+    digest = content_digest(content)
+    with stores.metadata.transaction() as session:
+        accepted = decisions_of(session, "accept_mapping")
+        if not accepted or accepted[-1].subject != digest:
+            add_decision(session, stores.decision("accept_mapping", digest, REASON))
 
 
 def _merged(mapping: Mapping, rows: list[Row]) -> Mapping:

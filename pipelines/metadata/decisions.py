@@ -60,19 +60,29 @@ def finished_erasures(session: Session) -> list[dict[str, Any]]:
 
 def break_decisions(session: Session) -> list[dict[str, Any]]:
     """Return the decisions about breaks in their order, with the break as it was then."""
-    return [
-        {
-            "number": decision.number,
-            "break_id": decision.subject,
-            "kind": decision.kind,
-            "person": decision.person,
-            "decided_at": decision.decided_at,
-            "reason": decision.reason,
-            "owner": decision.details.get("owner"),
-            "difference": decision.details.get("difference"),
-            "rows": decision.details.get("rows"),
-            "rows_digest": decision.details.get("rows_digest"),
-            "since": decision.details.get("since"),
-        }
-        for decision in decisions_of(session, "break_assign", "break_resolve", "break_reopen")
-    ]
+    decisions = decisions_of(session, "break_assign", "break_resolve", "break_reopen")
+    return [_of_break(decision) for decision in decisions]
+
+
+def mapping_decision(session: Session, digest: str) -> dict[str, Any] | None:
+    """Return who accepted the mapping of a digest last, as a decision about no break; or None."""
+    for decision in reversed(decisions_of(session, "accept_mapping")):
+        if decision.subject == digest:
+            return _of_break(decision) | {"break_id": None}
+    return None
+
+
+def _of_break(decision: Decision) -> dict[str, Any]:
+    return {
+        "number": decision.number,
+        "break_id": decision.subject,
+        "kind": decision.kind,
+        "person": decision.person,
+        "decided_at": decision.decided_at,
+        "reason": decision.reason,
+        "owner": decision.details.get("owner"),
+        "difference": decision.details.get("difference"),
+        "rows": decision.details.get("rows"),
+        "rows_digest": decision.details.get("rows_digest"),
+        "since": decision.details.get("since"),
+    }

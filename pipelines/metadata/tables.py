@@ -202,8 +202,8 @@ class Decision(Base, kw_only=True):
     number: Mapped[int] = mapped_column(primary_key=True, autoincrement=True, init=False)
     decided_at: Mapped[datetime]
     person: Mapped[str]
-    kind: Mapped[str]  # approve, reject, rollback, accept_identity, erase, erased
-    subject: Mapped[str]  # a scan, a version, a connection
+    kind: Mapped[str]  # approve, reject, rollback, accept_identity, accept_mapping, erase
+    subject: Mapped[str]  # a scan, a version, a connection, the digest of a mapping
     reason: Mapped[str]
     details: Mapped[dict[str, Any]] = mapped_column(default_factory=dict)
 

@@ -123,10 +123,11 @@ def _publish(stores: Stores) -> None:
     make_books(stores)
     ledger = quote_text(str(stores.home.root / "ledger.csv"))
     stores.rows(LEDGER.format(month=MONTH, file=ledger))
-    # In the morning a person writes the terms, and the ledger is read.
+    # In the morning a person writes the terms and accepts them, and the ledger is read.
     stores.clock.now = BEGIN + timedelta(hours=7)
     file = stores.home.mapping_file
     write_durably(file, file.read_bytes() + TERMS.encode())
+    accept(stores)
     make_books(stores)
 
 

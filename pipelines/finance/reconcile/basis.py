@@ -145,8 +145,9 @@ class Inputs:
 
     `mapping_text` is its file, None where that cannot be read. `digest` is one of all that is read
     but the decisions. `decisions` about breaks: number, break_id, kind, person, decided_at, owner,
-    reason, and the break's difference (as text) and rows of that time. `closes`: those of all
-    months, by the folder of their copy. `erased`: digests of identifiers that were erased.
+    reason, and the break's difference (as text) and rows of that time. If a person accepted this
+    mapping, that is one of them, about no break. `closes`: those of all months, by the folder of
+    their copy. `erased`: digests of identifiers that were erased.
 
     What follows is added when books are made. `remembered`: Arrow tables, by name, of what is known
     of earlier books; their data ended at `last_as_of`. `may_grow`: who is refused memory begins

@@ -15,6 +15,11 @@ WITH last AS (
     WHERE closes.state <> 'reopened' AND closes.has_mapping
     ORDER BY closes.month DESC, closes.number DESC
     LIMIT 1
+), named AS (
+    -- Books have the decision about their own mapping only.
+    SELECT decisions.person, decisions.decided_at
+    FROM reconciliation.decisions AS decisions
+    WHERE decisions.kind = 'accept_mapping'
 ), fees AS (
     SELECT
         lines.connection, lines.partner, lines.month, lines.currency, lines.sign,
@@ -52,15 +57,22 @@ SELECT
     breaks.partner AS partner_id, strftime(breaks.month, '%Y-%m') AS month, breaks.currency,
     breaks.cause, exact(breaks.difference) AS difference,
     strftime(coalesce(breaks.gone_at, last.decided_at), '%Y-%m-%d') AS resolved_on,
-    if(breaks.gone_at IS NULL, breaks.resolved_by, NULL) AS resolved_by,
+    CASE WHEN breaks.gone_at IS NULL THEN breaks.resolved_by
+         WHEN accepted.break_id IS NOT NULL THEN named.person END AS resolved_by,
     CASE WHEN breaks.gone_at IS NULL THEN breaks.reason
+         WHEN accepted.break_id IS NOT NULL AND named.person IS NOT NULL
+            THEN concat('accepted by ', named.person, ' on ',
+                strftime(named.decided_at, '%d %b %Y'), ' (mapping, ', accepted.reason, ')',
+                signed.said)
          WHEN accepted.break_id IS NOT NULL
-            THEN concat('accepted by the mapping (', accepted.reason, ')', signed.said)
+            THEN concat('accepted by the mapping (', accepted.reason, '); nobody is named: it was ',
+                'edited by hand, or accepted with an earlier release', signed.said)
          ELSE 'no longer found; why is not kept: the records or the mapping changed' END AS reason,
     if(breaks.gone_at IS NULL, breaks.rows, NULL) AS rows
 FROM reconciliation.breaks AS breaks
 LEFT JOIN last USING (break_id)
 LEFT JOIN accepted USING (break_id)
 LEFT JOIN signed ON true
+LEFT JOIN named ON true
 WHERE breaks.state = 'resolved' AND breaks.own_source IS NULL
 ORDER BY coalesce(breaks.gone_at, last.decided_at) DESC, breaks.break_id
