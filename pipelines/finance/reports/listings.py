@@ -87,6 +87,7 @@ LISTINGS: Final = (
             Column("open_breaks", "Open breaks", "count", "breaks", ALL_MONTHS),
             Column("age", "Oldest, days", "days"),
             Column("partner_id", "Identifier"),
+            Column("named", "Named by the matching record"),
             STATEMENT,
         ),
         'partner-sync sql "FROM finance.partner_months"',

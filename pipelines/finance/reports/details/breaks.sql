@@ -3,13 +3,15 @@ SELECT
     breaks.break_id, breaks.severity, breaks.connection,
     coalesce(breaks.partner_name, breaks.partner, 'no partner') AS partner,
     breaks.partner AS partner_id, strftime(breaks.month, '%Y-%m') AS month, breaks.currency,
-    breaks.cause, exact(breaks.used_amount) AS used, exact(breaks.billed_amount) AS billed,
+    breaks.cause || coalesce('; the matching record names ' || named.other_partner, '') AS cause,
+    exact(breaks.used_amount) AS used, exact(breaks.billed_amount) AS billed,
     exact(breaks.difference) AS difference, breaks.age_days AS age,
     strftime(breaks.due_on, '%Y-%m-%d') AS due,
     strftime(breaks.first_seen, '%Y-%m-%d') AS first_seen, breaks.owner,
     coalesce(breaks.uncertain, breaks.doubt) AS uncertain, breaks.rows, rules.remedy
 FROM reconciliation.breaks AS breaks
+LEFT JOIN breaks AS named USING (break_id)
 JOIN break_order AS places USING (break_id)
-LEFT JOIN reconciliation.rules AS rules USING (rule)
+LEFT JOIN reconciliation.rules AS rules ON rules.rule = breaks.rule
 WHERE breaks.state <> 'resolved' AND breaks.own_source IS NULL
 ORDER BY breaks.uncertain IS NOT NULL, places.place

@@ -4,7 +4,8 @@ WITH found AS (
         breaks.connection, breaks.partner, breaks.currency,
         -sum(breaks.difference) FILTER (breaks.difference < 0) AS unbilled,
         sum(breaks.difference) FILTER (breaks.difference > 0) AS overbilled,
-        count(*) AS open_breaks, max(breaks.age_days) AS age
+        count(*) AS open_breaks, max(breaks.age_days) AS age,
+        string_agg(DISTINCT breaks.other_partner, ', ' ORDER BY breaks.other_partner) AS named
     FROM open_breaks AS breaks
     WHERE breaks.own_source IS NULL
     GROUP BY ALL
@@ -22,7 +23,7 @@ SELECT
     exact(sums.difference) AS difference, exact(coalesce(found.unbilled, 0)) AS unbilled,
     exact(coalesce(found.overbilled, 0)) AS overbilled,
     exact(sums.difference + coalesce(found.unbilled, 0) - coalesce(found.overbilled, 0)) AS other,
-    coalesce(found.open_breaks, 0) AS open_breaks, found.age
+    coalesce(found.open_breaks, 0) AS open_breaks, found.age, found.named
 FROM sums
 LEFT JOIN found ON found.connection = sums.connection
     AND found.partner IS NOT DISTINCT FROM sums.partner_id
