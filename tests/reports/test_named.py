@@ -19,3 +19,25 @@ def test_an_unknown_partner_has_the_partner_that_the_matching_record_names(tmp_p
     assert [row["cause"] for row in lists["breaks"]["rows"]] == [cause]
     named = {row["partner"]: row["named"] for row in lists["partners"]["rows"]}
     assert named == {"nobody": "first Ltd", "first Ltd": None}
+
+
+def test_the_first_bill_of_what_is_billed_twice_is_listed(tmp_path: Path) -> None:
+    """However old it is; the bill of another line of that month is not."""
+    stores = Stores.open(tmp_path / "home")
+    stores.configure()
+    days = {"u": "05", "v": "05", "w": "08", "x": "09"}
+    bills = [
+        bill("first", line("u"), month="2026-05-01", issued="2026-05-31T22:00:00Z"),
+        bill("right", line("v"), month="2026-05-01"),
+        bill("again", line("u"), month="2026-06-01", issued="2026-06-30T22:00:00Z"),
+        bill("august", line("w"), month="2026-08-01"),
+        bill("september", line("x")),
+    ]
+    usage = [used(name, day=f"2026-{month}-10") for name, month in days.items()]
+    publish(stores, partners=partners([FIRST]), usage=usage, billing=bills)
+    lists = lists_of(render_page(read_figures_of_books(stores, with_details=True)))
+    (row,) = lists["breaks"]["rows"]
+    assert row["cause"] == "usage is also on bill first"
+    shown = [row["bill"] for row in lists["bills"]["rows"]]
+    assert shown == ["again", "first", "september", "august"]
+    assert [row["bill"] for row in lists["lines"]["rows"]] == [0, 1, 2, 3]
