@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 from pipelines.finance.report import read_figures_of_books
+from pipelines.finance.reports.amounts import Amount
 from pipelines.finance.reports.queries import read_figures
-from pipelines.finance.reports.render import render_report
 from pipelines.finance.reports.verdicts import judge
 from pipelines.warehouse.books import BooksFolder
 from tests.cli.conftest import Cli
 from tests.effort import EFFORT
 from tests.reconcile.books import FIRST, MAPPING, bill, line, partners, publish, used
 from tests.reconcile.months import ACCOUNTS
-from tests.reports.conftest import page_text, text_of
+from tests.reports.conftest import page_text
 from tests.versions.homes import BEGIN, DAY, Record, Stores
 
 PAYMENTS = 'due = "due"\npaid = "paidAt"\nopen = "amountDue"\ntax = "tax"\n'
@@ -60,31 +60,50 @@ def test_what_a_bill_says_is_open_counts_first_then_whether_it_is_paid(stores: S
 
 
 def test_what_is_overbilled_is_claimed_from_paid_bills_and_withheld_from_others(
-    tmp_path: Path,
+    stores: Stores,
 ) -> None:
-    stores = Stores.open(tmp_path / "home")
+    """No more is withheld than is open: `part` has two breaks of 4.00 and 2.00, of 1.50."""
     stores.configure()
     bills = [
         bill("paid", line("a", "7.00"), status="paid"),
-        bill("open", line("b", "8.00"), status="open"),
-        bill("part", line("c", "9.00"), status="open", amountDue="1.50"),
+        bill("open", line("b", "8.00"), status="open", amountDue="8.00"),
+        bill("part", line("c", "9.00"), line("d", "7.00"), status="open", amountDue="1.50"),
+        bill("right", line("e"), status="open", amountDue="5.00"),
+        bill("note", line(None, "1.00"), kind="credit", amountDue="1.00"),
+        bill("dollars", line("f"), currency="USD", status="open", amountDue="5.00"),
     ]
     mapping = BY_ALL + ACCOUNTS
-    usage = [used(name) for name in "abc"]
+    usage = [*(used(name) for name in "abcde"), used("f", currency="USD")]
     publish(stores, mapping=mapping, partners=partners([FIRST]), usage=usage, billing=bills)
-    figures = read_figures_of_books(stores)
-    ledger = judge(figures).ledger
+    ledger = judge(read_figures_of_books(stores)).ledger
     assert ledger
     assert ledger.withheld
-    amounts = (ledger.claim["EUR"], ledger.withheld["EUR"], ledger.paid()["EUR"])
-    assert [str(each.amount) for each in amounts] == ["9.00", "4.50", "4.50"]
-    text = text_of(render_report(figures))
-    assert "claim EUR&nbsp;4.50 back from bills that are paid, withhold EUR&nbsp;4.50 of" in text
+    amounts = (ledger.claim["EUR"], ledger.paid()["EUR"])
+    assert [str(each.amount) for each in amounts] == ["11.00", "6.50"]
+    assert ledger.withheld["EUR"] == Amount("EUR", Decimal("4.50"), 3)
+    text = page_text(stores)
+    claimed = "claim EUR&nbsp;6.50 back from bills that are paid as the service says"
+    assert f"{claimed}, withhold EUR&nbsp;4.50 of bills that are not" in text
+    assert "All After withholding EUR 2: 9.50 2: 4.00 4: 13.50 9.00 USD 0: 0.00 1: 5.00" in text
+    assert _after_withholding(stores) == [("EUR", "4.50", "9.00"), ("USD", "0", "5.00")]
+    publish(stores, mapping=mapping.replace('"payable"', '"receivable"'))
+    assert _after_withholding(stores) == [("EUR", None, None), ("USD", None, None)]
+    assert "After withholding" not in page_text(stores)
+    bills.append(bill("nobody can say", line(None, "3.00"), status="open", amountDue=None))
+    publish(stores, mapping=mapping, billing=bills)
+    assert _after_withholding(stores)[0] == ("EUR", "7.50", None)
     publish(stores, mapping=MAPPING.replace(COUNTED, f'{COUNTED[:-1]}, "open"]') + ACCOUNTS)
     unknown = judge(read_figures_of_books(stores)).ledger
     assert unknown
     assert unknown.withheld is None
-    assert str(unknown.claim["EUR"].amount) == "9.00"
+    assert str(unknown.claim["EUR"].amount) == "14.00"
+    assert _after_withholding(stores) == []
+
+
+def _after_withholding(stores: Stores) -> list[tuple[Any, ...]]:
+    names = ("currency", "withheld", "after_withholding")
+    sums = Cli(stores.home).json("report")["verdict"]["to_be_paid"]
+    return [tuple(row[name] for name in names) for row in sums]
 
 
 @pytest.mark.long
@@ -129,6 +148,7 @@ def test_disputed_and_undisputed_amounts_are_said(stores: Stores) -> None:
 
 def _to_be_paid(currency: str, *, unknown: int = 0, **sums: tuple[str, int]) -> dict[str, Any]:
     row: dict[str, Any] = {"currency": currency, "unknown_bills": unknown}
+    row |= {"withheld": None, "after_withholding": None}
     for name, (amount, bills) in sums.items():
         row[name] = amount
         row["bills" if name == "total" else f"{name}_bills"] = bills

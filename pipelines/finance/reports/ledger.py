@@ -43,6 +43,10 @@ class Ledger:
     reversed_month: date | None
     reversed: Sums
 
+    def may_withhold(self) -> Sums | None:
+        """Return what you may withhold; None where nobody knows it, and where you are paid."""
+        return self.withheld if self.side == "payable" else None
+
     def paid(self) -> Sums:
         """Return the part of what is overbilled on bills that are paid."""
         overbilled = self.claim if self.side == "payable" else self.to_pay

@@ -1,12 +1,13 @@
-"""What is still to be paid by currency: how much of it is disputed.
+"""What is still to be paid by currency: how much of it is disputed, and what withholding leaves.
 
 Not here: by how long it has been due (`sql/receivables.sql`).
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from decimal import Decimal
 
-from pipelines.finance.reports.amounts import Amount
+from pipelines.finance.reports.amounts import EXACT, Amount, Sums
 from pipelines.warehouse.duckdb_file import Row
 
 
@@ -16,13 +17,23 @@ class ToBePaid:
 
     `disputed` is that of bills of which an open break says that they bill too much, or cannot say
     how much; `undisputed` that of all others. Of `unknown_bills`, nobody can say what is open: they
-    are counted, and add nothing.
+    are counted, and add nothing. `withheld` is what may be withheld of bills that are not paid,
+    None where nobody knows it, and where you are paid.
     """
 
     currency: str | None
     disputed: Amount
     undisputed: Amount
     unknown_bills: int
+    withheld: Decimal | None
+
+    @property
+    def after_withholding(self) -> Decimal | None:
+        """What is to be paid if all is withheld that may be. Not known beside unknown bills."""
+        total = self.total.amount
+        if self.withheld is None or total is None or self.unknown_bills:
+            return None
+        return EXACT.subtract(total, self.withheld)
 
     @property
     def total(self) -> Amount:
@@ -40,11 +51,16 @@ class ToBePaid:
             "total": self.total.amount,
             "bills": self.total.number,
             "unknown_bills": self.unknown_bills,
+            "withheld": self.withheld,
+            "after_withholding": self.after_withholding,
         }
 
 
-def judge_to_be_paid(rows: Iterable[Row]) -> tuple[ToBePaid, ...]:
-    """Return what is still to be paid, of the rows of query `to_be_paid`."""
+def judge_to_be_paid(rows: Iterable[Row], withheld: Sums | None) -> tuple[ToBePaid, ...]:
+    """Return what is still to be paid, of the rows of query `to_be_paid`.
+
+    `withheld` is what you may withhold; None where nobody knows it, and where you are paid.
+    """
     sums = []
     for row in rows:
         currency = row["currency"]
@@ -53,6 +69,11 @@ def judge_to_be_paid(rows: Iterable[Row]) -> tuple[ToBePaid, ...]:
             disputed=Amount(currency, row["disputed"], row["disputed_bills"]),
             undisputed=Amount(currency, row["undisputed"], row["undisputed_bills"]),
             unknown_bills=row["unknown_bills"],
+            withheld=None if withheld is None else _withheld(withheld.get(currency)),
         )
         sums.append(to_be_paid)
     return tuple(sums)
+
+
+def _withheld(sum_: Amount | None) -> Decimal | None:
+    return sum_.amount if sum_ else Decimal(0)

@@ -172,6 +172,7 @@ def judge(figures: Figures) -> Verdicts:
         last_closed_at = last_close["closed_at"]
     previous = figures.previous
     closed = figures.closed
+    ledger = _ledger(figures)
     return Verdicts(
         version=figures.version,
         problem=figures.problem,
@@ -193,8 +194,10 @@ def judge(figures: Figures) -> Verdicts:
         change_since_close=changed_difference(closed, figures) if closed else None,
         changed_months=judge_changed_partner_months(figures),
         flux=judge_flux(figures),
-        ledger=_ledger(figures),
-        to_be_paid=judge_to_be_paid(tables["to_be_paid"]),
+        ledger=ledger,
+        to_be_paid=judge_to_be_paid(
+            tables["to_be_paid"], ledger.may_withhold() if ledger else None
+        ),
     )
 
 

@@ -1,8 +1,8 @@
--- What is still to be paid, by currency and by how long it has been due.
+-- What is still to be paid, by currency and by how long it has been due. `owed`: without credit notes.
 -- needs: currencies
 SELECT
     receivables.currency, receivables.days, count(*) AS bills,
-    sum(receivables.open) AS open
+    sum(receivables.open) AS open, count(*) FILTER (coalesce(receivables.open, 0) >= 0) AS owed
 FROM finance.receivables AS receivables
 JOIN currencies ON currencies.currency IS NOT DISTINCT FROM receivables.currency
 GROUP BY receivables.currency, receivables.days, currencies.place

@@ -1,5 +1,5 @@
 -- What is overbilled on bills that are still to be paid: of each break, no more than is open of its
--- bills. Only where it is known what is paid. Of a bill of which nobody can say it, all is open.
+-- bills, and of each bill, no more than is open of it. Only where it is known what is paid. Of a bill of which nobody can say it, all is open.
 -- needs: claim_breaks
 WITH bills AS (
     SELECT DISTINCT
@@ -10,18 +10,35 @@ WITH bills AS (
     WHERE breaks.reason = 'overbilled' AND rows.side = 'billing'
 ), open AS (
     SELECT
-        bills.break_id, bills.currency, bills.difference,
-        sum(greatest(0, coalesce(unpaid.open_amount, bills.difference))) AS amount
+        bills.break_id, bills.currency, bills.difference, bills.connection, bills.bill,
+        unpaid.open_amount, greatest(0, coalesce(unpaid.open_amount, bills.difference)) AS amount
     FROM bills
     JOIN reconciliation.receivables AS unpaid
         ON unpaid.connection = bills.connection AND unpaid.bill = bills.bill
         AND unpaid.currency IS NOT DISTINCT FROM bills.currency
-    GROUP BY bills.break_id, bills.currency, bills.difference
+), parts AS (
+    -- Of the bills of a break, those with the most open come first.
+    SELECT
+        open.*,
+        least(open.amount, greatest(0, open.difference + open.amount - sum(open.amount) OVER (
+            PARTITION BY open.break_id ORDER BY open.amount DESC, open.connection, open.bill
+            ROWS UNBOUNDED PRECEDING
+        ))) AS part
+    FROM open
+), of_bills AS (
+    SELECT parts.currency, least(sum(parts.part), any_value(parts.open_amount)) AS amount
+    FROM parts
+    WHERE parts.part > 0
+    GROUP BY parts.connection, parts.bill, parts.currency
+), breaks AS (
+    SELECT parts.currency, count(DISTINCT parts.break_id) AS number
+    FROM parts
+    WHERE parts.part > 0
+    GROUP BY parts.currency
 )
-SELECT
-    open.currency, sum(least(open.difference, open.amount)) AS difference, count(*) AS number
-FROM open
+SELECT of_bills.currency, sum(of_bills.amount) AS difference, any_value(breaks.number) AS number
+FROM of_bills
+JOIN breaks ON breaks.currency IS NOT DISTINCT FROM of_bills.currency
 JOIN reconciliation.rules AS rules ON rules.rule = 'receivables' AND rules.evaluated
-WHERE open.amount > 0
-GROUP BY open.currency
-ORDER BY open.currency
+GROUP BY of_bills.currency
+ORDER BY of_bills.currency
