@@ -66,6 +66,8 @@ def check_sums(figures: Figures, of: Row) -> None:
         for name, rows in shown.items()
     }
     assert sums["months"] == sums["recent"] == sums["reasons"] == of["difference"]
+    for column, total in (("more", of["overbilled"]), ("less", EXACT.minus(of["unbilled"]))):
+        assert sum((row[column] or 0 for row in shown["partners"]), Decimal(0)) == total
     assert sums["partners"] == sums["ageing"] == sums["open_breaks"] == of["open"]
     assert {row["place"] for row in shown["reasons"]} <= {row["place"] for row in shown["recent"]}
     for month in shown["recent"]:
