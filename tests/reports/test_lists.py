@@ -502,6 +502,30 @@ values = ["support"]
     assert said["4.00"].startswith("no longer found; why is not kept")
 
 
+def test_what_to_do_depends_on_the_cause_and_on_which_side_has_more(tmp_path: Path) -> None:
+    stores = Stores.open(tmp_path / "home")
+    stores.configure()
+    bills = [
+        bill("more", line("a", "6.00")),
+        bill("less", line("b", "3.00")),
+        bill("above", line("c"), total="8.00"),
+        bill("below", line("d"), total="1.00"),
+    ]
+    usage = [used(each) for each in "abcd"]
+    publish(stores, partners=partners([FIRST]), usage=usage, billing=bills)
+    page = render_page(read_figures_of_books(stores, with_details=True))
+    to_do = {row["difference"]: row["remedy"] for row in lists_of(page)["breaks"]["rows"]}
+    assert to_do == {
+        "1": "Compare both records, then dispute the bill or accept it.",
+        "-2": "Compare both records, then request a correction of the bill or accept it.",
+        "3": "Ask why the total is above its lines. Dispute the excess.",
+        "-4": "Ask why the total is below its lines, and which of both is right.",
+    }
+    text = text_of(page)
+    assert all(each in text for each in to_do.values())
+    assert "first Ltd :&nbsp;\u22126.00 unbilled, +4.00 overbilled" in text
+
+
 @pytest.mark.long
 def test_what_is_unpaid_is_listed_however_old_it_is(tmp_path: Path) -> None:
     """Of other months, only bills of open breaks and those of which something is to be paid."""
@@ -520,6 +544,7 @@ def test_what_is_unpaid_is_listed_however_old_it_is(tmp_path: Path) -> None:
         bill("later", line("y", "6.00"), status="open", due="2026-12-31"),
         bill("never", line("z"), status="open", due=None),
         bill("note", line(None, "1.00"), kind="credit", due=None),
+        bill("refund", line(None, "1.00"), kind="credit", status="open", due="2026-06-30"),
         bill("void", line(None, "1.00"), status="void", due=None),
     ]
     usage = [used(name, day=day) for name, day in days.items()]
@@ -531,11 +556,12 @@ def test_what_is_unpaid_is_listed_however_old_it_is(tmp_path: Path) -> None:
     names = ("bill", "open", "payment", "disputed")
     assert [tuple(row[name] for name in names) for row in shown["rows"]] == [
         ("later", "6", "not due", "disputed"), ("never", "5", "no due date", "undisputed"),
-        ("note", None, "used up", None), ("september", None, "paid", None),
+        ("note", None, "used up", None), ("refund", "-1", "credit note", "undisputed"),
+        ("september", None, "paid", None),
         ("void", None, "void, draft or cancelled", None), ("august", None, "paid", None),
         ("old", "5", "overdue", "undisputed"),
     ]  # fmt: skip
-    assert "Disputed Undisputed All EUR 1: 6.00 2: 10.00 3: 16.00" in text_of(page)
+    assert "Disputed Undisputed All EUR 1: 6.00 3: 9.00 4: 15.00" in text_of(page)
     assert 'data-find="bills?disputed=disputed&amp;currency=EUR"' in page
     for payment in ("overdue", "not due", "no due date"):
         assert f'data-find="bills?payment={payment}"' in page

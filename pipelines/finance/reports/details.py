@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import suppress
+from decimal import Decimal
 from importlib.resources import files
 from itertools import repeat
 from typing import Any, Final
@@ -14,6 +15,7 @@ from pipelines.finance.reports.listing import Detail, Listing
 from pipelines.finance.reports.listings import LISTINGS, STATEMENT
 from pipelines.finance.reports.month_verdicts import every_month
 from pipelines.finance.reports.queries import Figures
+from pipelines.finance.reports.to_do import to_do
 from pipelines.finance.reports.verdicts import is_all_known
 from pipelines.warehouse.duckdb_file import fetch_rows
 
@@ -100,9 +102,18 @@ def _read(db: duckdb.DuckDBPyConnection, listing: Listing, figures: Figures) -> 
     else:
         columns = db.execute(query).to_arrow_table().to_pydict()
     rows = Detail(listing, columns, 0).rows
+    if "remedy" in columns:
+        columns["remedy"] = _to_do(columns)
     if listing.table:
         ((rows,),) = db.execute(COUNT.format(table=listing.table)).fetchall()
     return Detail(listing, columns, rows)
+
+
+def _to_do(columns: dict[str, list[Any]]) -> list[str]:
+    """Return what to do about each break; take the column of its rule away."""
+    differences = (each and Decimal(each) for each in columns["difference"])
+    breaks = (columns.pop("rule"), columns["cause"], differences, columns["remedy"])
+    return [*map(to_do, *breaks)]
 
 
 def _query(name: str) -> str:

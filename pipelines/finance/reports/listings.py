@@ -188,9 +188,9 @@ LISTINGS: Final = (
             Column("reason", "Reason"),
         ),
         "partner-sync breaks --state resolved",
-        "Resolved by a person, with the reason; accepted by the mapping, though the records still "
-        "show it; or no longer found. Select a number to see its records, if a person resolved it: "
-        "books keep none of the others.",
+        "Resolved by a person, with the reason; accepted by the mapping, though usage and bill "
+        "still differ; or no longer found. Select the number of one that a person resolved to see "
+        "its records.",
     ),
     Listing(
         "partner-months",
@@ -229,10 +229,10 @@ LISTINGS: Final = (
             STATEMENT,
         ),
         'partner-sync sql "FROM finance.bills"',
-        "Bills and credit notes of the two newest months, of breaks, and what is unpaid. Select "
-        "its number to see the lines of a bill. A due date is shown until a bill is paid. "
-        "Disputed: it is not paid, and an open break says that it bills too much, or nobody can "
-        "say how much.",
+        "Bills and credit notes of the two newest months, of breaks, and what is unpaid; those of "
+        "breaks come first. Select its number to see the lines of a bill. A due date is shown "
+        "until a bill is paid. Disputed: it is not paid, and an open break says that it bills too "
+        "much, or nobody can say how much.",
         table="reconciliation.bill_totals",
         filters=("payment", "disputed"),
     ),
@@ -253,7 +253,8 @@ LISTINGS: Final = (
             Column("statement", "Page", "file"),
         ),
         "partner-sync statement --list",
-        "Statements that were written for partners, newest first. Asked for: the sum of the "
+        "Statements that were written for partners, newest first. A partner that is "
+        "not in the list has no statement. Asked for: the sum of the "
         "differences that the partner is asked to confirm or correct. A higher number of the same "
         "month replaces the lower one. Sent: as a person noted it; partner-sync sends none.",
         has_sums=False,

@@ -31,25 +31,10 @@ from pipelines.finance.reports.queries import Figures
 from pipelines.finance.reports.tables import by_currency, lay_out_ages, lay_out_breaks
 from pipelines.finance.reports.templates import templates_of
 from pipelines.finance.reports.text import format_amount
+from pipelines.finance.reports.to_do import to_do
 from pipelines.finance.reports.verdicts import judge
 from pipelines.warehouse.duckdb_file import Row
 
-# What the remedy of a rule says of several causes, of one cause.
-TO_DO: Final = {
-    "missing on the bill": "Find out why the bill lacks it.",
-    "no bill for the month": "Request the missing bill.",
-    "the bill is no longer in the list": "Ask why the bill was withdrawn.",
-    "recorded after the last bill": "Request it on the next bill.",
-    "changed after the bill": "Request a correction of the bill.",
-    "bill without lines": "Ask for the lines, or what the bill is for.",
-    "total above its lines": "Ask why the total is not the sum of the lines.",
-    "total below its lines": "Ask why the total is not the sum of the lines.",
-}
-# The same of a rule whose remedy names a command.
-TO_DO_OF_RULE: Final = {
-    "different": "Compare both records, then dispute or accept the bill.",
-    "unreferenced": "Ask what the lines are for. Dispute the bill, or have the fee accepted.",
-}
 # As wide as a digit, and as a point; no line breaks at them.
 FIGURE_SPACE: Final = "\u2007"
 POINT_SPACE: Final = "\u2060\u2008\u2060"
@@ -219,9 +204,7 @@ def _finding(row: Row) -> str:
 
 
 def _to_do(row: Row) -> str:
-    """Return what to do about a break: of its cause, otherwise of its rule."""
-    of_rule = TO_DO_OF_RULE.get(row["rule"], row["remedy"] or "")
-    return TO_DO.get(row["cause"], of_rule)
+    return to_do(row["rule"], row["cause"], row["difference"], row["remedy"])
 
 
 @cache

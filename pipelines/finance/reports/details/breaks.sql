@@ -8,7 +8,7 @@ SELECT
     exact(breaks.difference) AS difference, breaks.age_days AS age,
     strftime(breaks.due_on, '%Y-%m-%d') AS due,
     strftime(breaks.first_seen, '%Y-%m-%d') AS first_seen, breaks.owner,
-    coalesce(breaks.uncertain, breaks.doubt) AS uncertain, breaks.rows, rules.remedy
+    coalesce(breaks.uncertain, breaks.doubt) AS uncertain, breaks.rows, breaks.rule, rules.remedy
 FROM reconciliation.breaks AS breaks
 LEFT JOIN breaks AS named USING (break_id)
 JOIN break_order AS places USING (break_id)

@@ -2,7 +2,7 @@
 -- label: Bill and usage differ
 -- needs: exceptions usage.amount billing.amount
 -- rests on: the side that has less
--- remedy: Compare both records with `partner-sync trace break`, then dispute or accept the bill.
+-- remedy: Compare both (`partner-sync trace break`), then dispute, have corrected or accept the bill.
 -- Rounding that adds up is one break of the month.
 WITH new_values AS (
     SELECT billed.connection, billed.key, min(billed.unseen) AS value

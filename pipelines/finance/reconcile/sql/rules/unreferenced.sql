@@ -2,7 +2,7 @@
 -- label: Billed without a reference
 -- needs: unreferenced_lines usage.id billing.line_usage billing.line_amount
 -- may lack: any role
--- remedy: Ask what the lines are for. Dispute the bill, or accept the fee in `mapping.toml`.
+-- remedy: Ask what is billed without usage. Dispute the bill, or accept the fee in `mapping.toml`.
 WITH found AS (
     SELECT
         lines.*, 'billing' AS side, lines.bill AS subject, bool_or(lines.is_rest) OVER one AS has_rest,
