@@ -94,7 +94,7 @@ def make(folder: Path) -> None:
         copy = stores.home.closes / f"{MONTH:%Y-%m}" / "001"
         ((partner,),) = stores.rows(MOST_ASKED.format(MONTH))
         (row,) = write_statements(stores, MONTH, partner, with_pdf=False)
-        to = "accounts payable of the partner, by mail"
+        to = "billing@partner.example, the billing department of the partner"
         note_sent(stores, (MONTH, partner, ""), row["number"], to, SENT)
         page = write_report(stores, read_figures_of_books(stores, with_details=True))
         made = {

@@ -62,7 +62,7 @@ FROM copied.corrections AS posted""",
     "opening": """
 SELECT
     rows.currency, rows.connection, rows.partner, rows.opening AS opening_balance,
-    rows.unposted AS not_posted
+    rows.unposted AS earlier_months_not_in_opening
 FROM copied.opening AS rows""",
     "journal": """
 SELECT
@@ -118,7 +118,7 @@ AMOUNTS: Final = {
     "matching": ("used", "billed", "credited", "difference"),
     "breaks": ("difference", "open_difference"),
     "corrections": ("unbilled",),
-    "opening": ("opening_balance", "not_posted"),
+    "opening": ("opening_balance", "earlier_months_not_in_opening"),
     "journal": ("debit", "credit", "accrued"),
     "open items": ("amount",),
 }

@@ -84,7 +84,7 @@ def _open_breaks(signed: Row, db: duckdb.DuckDBPyConnection) -> str:
     if not severe:
         return f"{found}; no reason needed"
     if signed["approval"] == "declared":
-        return f"{found}; a close with typed names asks for no reason"
+        return f"{found}; no reason is required where names are typed"
     return f"{found}, each with a person and a reason: see sheet breaks"
 
 

@@ -29,17 +29,17 @@ SUMMARY: Final = {
     "not_counted": (Term("billed", "not_counted"),),
 }
 OPENING: Final = Term("opening", "opening_balance")
-NOT_POSTED: Final = Term("opening", "not_posted")
+NOT_IN_OPENING: Final = Term("opening", "earlier_months_not_in_opening")
 CORRECTIONS: Final = Term("corrections", "unbilled")
 ROLLFORWARD: Final = {
     "opening_balance": (OPENING,),
-    "not_posted": (NOT_POSTED,),
+    "earlier_months_not_in_opening": (NOT_IN_OPENING,),
     "corrections": (CORRECTIONS,),
     "used": (USED,),
     "billed": (BILLED,),
     "credited": (CREDITED,),
     "closing_balance": (
-        *(OPENING, NOT_POSTED, CORRECTIONS, USED),
+        *(OPENING, NOT_IN_OPENING, CORRECTIONS, USED),
         *(BILLED._replace(sign=-1), CREDITED._replace(sign=-1)),
     ),
 }
@@ -94,9 +94,10 @@ Verdict and open breaks are of usage and billing. Sheet breaks also has uncertai
 breaks, and those with own books."""
 ROLLFORWARD_TITLE: Final = """\
 Unbilled usage in {}: above zero, more is used than billed
-closing balance = opening balance + not posted + corrections + used - billed - credited
-Opening balance: the closing balance of the previous close. Not posted: what changed in earlier \
-months without a correction; in a first copy, all that earlier months left open."""
+closing balance = opening balance + earlier months not in opening + corrections + used - billed \
+- credited
+Opening balance: the closing balance of the previous close. Earlier months not in opening: what \
+changed in them without a correction; in a first copy, all that they left open."""
 EXPLANATION: Final = """\
 Totals are formulas: they add whole minor units (cents, or the smallest unit of the currency; the \
 last columns of a sheet), and divide once.
