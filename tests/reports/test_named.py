@@ -15,8 +15,8 @@ def test_an_unknown_partner_has_the_partner_that_the_matching_record_names(tmp_p
     bills = [bill("a", line("a"), partner="nobody"), bill("b", line("b"))]
     publish(stores, partners=partners([FIRST]), usage=[used("a"), used("b")], billing=bills)
     lists = lists_of(render_page(read_figures_of_books(stores, with_details=True)))
-    cause = "billing of an unknown partner; the matching record names first Ltd"
-    assert [row["cause"] for row in lists["breaks"]["rows"]] == [cause]
+    (row,) = lists["breaks"]["rows"]
+    assert (row["cause"], row["named"]) == ("billing of an unknown partner", "first Ltd")
     named = {row["partner"]: row["named"] for row in lists["partners"]["rows"]}
     assert named == {"nobody": "first Ltd", "first Ltd": None}
 

@@ -38,6 +38,7 @@ PARTS: Final = {
     "price": "price",
     "unexplained": "no quantity or amount",
 }
+NAMED: Final = Column("named", "Named by the matching record")  # of an unknown partner
 CHANGED_PARTS: Final = tuple(
     Column(part, label.capitalize(), "change") for part, label in PARTS.items()
 )
@@ -87,7 +88,7 @@ LISTINGS: Final = (
             Column("open_breaks", "Open breaks", "count", "breaks", ALL_MONTHS),
             Column("age", "Oldest, days", "days"),
             Column("partner_id", "Identifier"),
-            Column("named", "Named by the matching record"),
+            NAMED,
             STATEMENT,
         ),
         'partner-sync sql "FROM finance.partner_months"',
@@ -103,6 +104,7 @@ LISTINGS: Final = (
             CONNECTION,
             MONTH,
             Column("cause", "Cause"),
+            NAMED,
             Column("used", "Used", "amount"),
             Column("billed", "Billed", "amount"),
             Column("difference", "Difference", "change"),

@@ -3,9 +3,9 @@ SELECT
     breaks.break_id, breaks.severity, breaks.connection,
     coalesce(breaks.partner_name, breaks.partner, 'no partner') AS partner,
     breaks.partner AS partner_id, strftime(breaks.month, '%Y-%m') AS month, breaks.currency,
-    breaks.cause || coalesce('; the matching record names ' || named.other_partner, '') AS cause,
-    exact(breaks.used_amount) AS used, exact(breaks.billed_amount) AS billed,
-    exact(breaks.difference) AS difference, breaks.age_days AS age,
+    breaks.cause, named.other_partner AS named, exact(breaks.used_amount) AS used,
+    exact(breaks.billed_amount) AS billed, exact(breaks.difference) AS difference,
+    breaks.age_days AS age,
     strftime(breaks.due_on, '%Y-%m-%d') AS due,
     strftime(breaks.first_seen, '%Y-%m-%d') AS first_seen, breaks.owner,
     coalesce(breaks.uncertain, breaks.doubt) AS uncertain, breaks.rows, breaks.rule, rules.remedy

@@ -1,5 +1,6 @@
 -- What is overbilled on bills that are still to be paid: of each break, no more than is open of its
--- bills, and of each bill, no more than is open of it. Only where it is known what is paid. Of a bill of which nobody can say it, all is open.
+-- bills, and of each bill, no more than is open of it. Only where it is known what is paid. Of a bill
+-- of which nobody can say it, all is open.
 -- needs: claim_breaks
 WITH bills AS (
     SELECT DISTINCT
