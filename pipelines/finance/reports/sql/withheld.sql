@@ -31,15 +31,15 @@ WITH bills AS (
     FROM parts
     WHERE parts.part > 0
     GROUP BY parts.connection, parts.bill, parts.currency
-), breaks AS (
+), counts AS (
     SELECT parts.currency, count(DISTINCT parts.break_id) AS number
     FROM parts
     WHERE parts.part > 0
     GROUP BY parts.currency
 )
-SELECT of_bills.currency, sum(of_bills.amount) AS difference, any_value(breaks.number) AS number
+SELECT of_bills.currency, sum(of_bills.amount) AS difference, any_value(counts.number) AS number
 FROM of_bills
-JOIN breaks ON breaks.currency IS NOT DISTINCT FROM of_bills.currency
+JOIN counts ON counts.currency IS NOT DISTINCT FROM of_bills.currency
 JOIN reconciliation.rules AS rules ON rules.rule = 'receivables' AND rules.evaluated
 GROUP BY of_bills.currency
 ORDER BY of_bills.currency
