@@ -18,17 +18,17 @@ from pipelines.versions.stores import Stores
 # A day begins so much earlier than in UTC in some place, and ends so much later in another one.
 EARLIEST: Final = timedelta(hours=14)
 LATEST: Final = timedelta(hours=12)
-LONGEST: Final = 200  # characters that say to whom
+LONGEST: Final = 200  # characters of a recipient
 
 
 def note_sent(
     stores: Stores, asked: tuple[date, str, str], number: int, to: str, day: date | None = None
 ) -> None:
-    """Note that a statement was sent on a day (None: today in UTC), and to whom.
+    """Note that a statement was sent on a day (None: today in UTC) to a recipient.
 
     `asked`: month, partner (identifier or name), connection (empty: any). Nothing is written if
     there is a note that says the same. Raises ConfigurationError for a statement that is not there,
-    for a day that has not come or is before it was written, and without words for whom.
+    for a day that has not come or is before it was written, and without a recipient.
     """
     to = to.strip()
     if not to or len(to) > LONGEST:

@@ -44,7 +44,7 @@ def render_statement(statement: Statement) -> str:
 
 
 def render_list(statements: Iterable[tuple[Any, str | None, str | None]]) -> str:
-    """Return the page that lists statements, newest first: each with day and whom it was sent."""
+    """Return the page that lists statements, newest first: each with the day and the recipient."""
     return _environment().get_template("list.html").render(statements=statements)
 
 

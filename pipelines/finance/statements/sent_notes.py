@@ -1,4 +1,4 @@
-"""What people note of statements that they sent: when, to whom, and who noted it.
+"""What people note of statements that they sent: when, the recipient, and who noted it.
 
 `statements/2026-09/NAME-001.sent-001` lies beside the statement and begins with its name: what
 deletes the statement deletes it, too. Only `erase` changes a note. A statement that is sent again
@@ -26,7 +26,7 @@ UNREADABLE: Final = "a note cannot be read"
 
 
 class SentNote(msgspec.Struct, omit_defaults=True):
-    """A person's word that a statement was sent on a day, and to whom."""
+    """A person's word that a statement was sent on a day, and to which recipient."""
 
     day: date
     to: str
@@ -62,9 +62,9 @@ class SentNotes:
         return sorted(notes, key=lambda note: (note.day, note.noted_at))
 
     def shown(self, statement: Path) -> tuple[str | None, str | None]:
-        """Return the last day on which a statement was sent, and to whom; None: not noted.
+        """Return the last day on which a statement was sent, and the recipient; None: not noted.
 
-        If it was sent more than once, days are also beside each to whom it was.
+        If it was sent more than once, each recipient has its day.
         """
         notes = self.of(statement)
         to = [note.to if len(notes) == 1 else f"{note.to} ({note.day:%d %b %Y})" for note in notes]
@@ -94,12 +94,12 @@ class SentNotes:
             )
 
     def having(self, text: str) -> list[tuple[Path, SentNote]]:
-        """Return the notes whose words for whom contain a value, with their files."""
+        """Return the notes whose recipient contains a value, with their files."""
         notes = chain.from_iterable(notes.items() for notes in self._notes.values())
         return [(file, note) for file, note in notes if text in note.to]
 
     def erase(self, text: str) -> list[Path]:
-        """Replace a value in the words for whom; return the files. Raises StorageFailed."""
+        """Replace a value in recipients; return the files. Raises StorageFailed."""
         files = []
         for file, note in self.having(text):
             note.to = note.to.replace(text, ERASED)
