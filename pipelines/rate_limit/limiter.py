@@ -208,9 +208,11 @@ class RateLimiter:
                 moment = self._look(slot)
             now = self._clock.monotonic()
             seconds = moment - now
-            # Where no other process sends, none hears of a pause: the slot, once taken, is enough.
-            has_slot = slot is not None and seconds <= LEAD
-            if seconds <= LAST_LOOK or (has_slot and self._is_alone):
+            # A look may end so late that its slot is not taken yet, although the moment is near.
+            is_ready = slot is None or slot.is_taken
+            # Where no other process sends, none hears of a pause: the slot is all that it needs.
+            is_last = seconds <= LAST_LOOK or (slot is not None and self._is_alone)
+            if is_ready and is_last:
                 break
             if min(seconds, now - noted_at) > NOTED_SECONDS:
                 noted_at = now
@@ -255,6 +257,7 @@ class RateLimiter:
         moment = next_moment(slots, (slot.place, slot.number or math.inf), allowance, now)
         moment = max(moment, transaction.state.blocked_until)
         sent_at = moment if moment <= now + LEAD else None
+        slot.is_taken = sent_at is not None
         values = {"sent_at": sent_at, "place": slot.place}
         if slot.number:
             transaction.execute(UPDATE_SLOT, {**values, "of": slot.number})

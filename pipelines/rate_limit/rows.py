@@ -48,6 +48,7 @@ class Slot:
 
     number: int = 0
     place: int = 0
+    is_taken: bool = False  # its moment is in the database, so that no other request gets it
     sent_at: float = 0.0  # request headers written
     answered_at: float | None = None  # answer headers received
     status: int | None = None

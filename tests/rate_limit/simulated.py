@@ -53,17 +53,18 @@ async def seconds_of(work: Awaitable[None]) -> float:
 class VirtualClock(Clock):
     """The clock of a simulated machine; `offset` is how far it was set, in seconds.
 
-    On a busy machine `stall` seconds pass after each reading.
+    On a busy machine up to `stall` seconds pass after each reading.
     """
 
     offset = started_at = stall = 0.0
+    chance = random.Random(0)
 
     def time(self) -> float:
         return EPOCH + now() + self.offset
 
     def monotonic(self) -> float:
         read = now() - self.started_at
-        _Leap.now += self.stall
+        _Leap.now += self.chance.uniform(0, self.stall)
         return read
 
     async def sleep(self, seconds: float) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import random
 from datetime import UTC, datetime
 from itertools import pairwise
 
@@ -10,7 +11,7 @@ from sqlalchemy import func, select
 
 from pipelines.core.errors import Postponed
 from pipelines.metadata.tables import RateLimitSlot
-from pipelines.rate_limit.limiter import HEAD_START, LimitOptions, end_pause
+from pipelines.rate_limit.limiter import HEAD_START, LimitOptions, Slot, end_pause
 from tests.rate_limit.simulated import EPOCH, World, now, seconds_of
 
 WINDOW = 1.002  # with the margin
@@ -187,6 +188,24 @@ async def test_a_clock_that_is_set_or_a_machine_that_stalls_makes_nobody_early(
     assert world.service.refused == []
     # Nor are our requests taken for those of another client.
     assert world.service.span() < 8.1 + 5 * latency + 190 * stall
+
+
+@pytest.mark.parametrize("stall", [0.004, 0.01, 0.04])
+async def test_no_request_leaves_before_its_moment_is_in_the_database(
+    world: World, stall: float
+) -> None:
+    """A look may end so late that the moment is near, although it was not when the look began."""
+    world.clock.stall = stall
+    limiter, chance = world.process().limiter, random.Random(1)
+
+    async def send() -> None:
+        await asyncio.sleep(chance.uniform(0, 60))
+        slot = Slot()
+        async with limiter.hold(slot):
+            with world.metadata.transaction() as db:
+                assert db.get_one(RateLimitSlot, slot.number).sent_at is not None
+
+    await asyncio.gather(*(send() for _ in range(250)))
 
 
 @pytest.mark.parametrize("step", [-3600.0, 3600.0])
