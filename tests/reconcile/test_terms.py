@@ -125,7 +125,7 @@ def test_lists_of_two_connections_are_never_mixed(stores: Stores) -> None:
     publish_all(stores, "acme", BEFORE, AFTER)
     found = of_acme(stores)
     assert all(found.values())
-    assert [row[-7] for row in found["break_rows"] if row[0] == "unknown_partner"] == ["g"]
+    assert [row[-8] for row in found["break_rows"] if row[0] == "unknown_partner"] == ["g"]
     assert {row[1]: row[4:6] for row in found["external_ids"]} == {
         FIRST: (None, "duplicate"),
         "same": (None, "duplicate"),

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from pipelines.finance.report import read_figures_of_books
 from pipelines.finance.reports.render import render_page
+from pipelines.warehouse.books import BooksFolder
 from tests.reconcile.books import FIRST, bill, line, partners, publish, used
 from tests.reports.test_lists import lists_of
 from tests.versions.homes import Stores
@@ -21,13 +22,24 @@ def test_an_unknown_partner_has_the_partner_that_the_matching_record_names(tmp_p
     assert named == {"nobody": "first Ltd", "first Ltd": None}
 
 
+FIRST_BILL = "1; a bill has the new 2"  # an identifier may be any text
+BEFORE_FIRST_BILLS = """
+ALTER TABLE reconciliation.break_rows DROP COLUMN first_bill;
+CREATE OR REPLACE VIEW finance.bills_with_breaks AS
+SELECT rows.connection, rows.id.regexp_replace('#.*', '') AS bill, true AS is_disputed
+FROM reconciliation.break_rows AS rows
+WHERE rows.side = 'billing'
+GROUP BY ALL;
+"""
+
+
 def test_the_first_bill_of_what_is_billed_twice_is_listed(tmp_path: Path) -> None:
     """However old it is; the bill of another line of that month is not."""
     stores = Stores.open(tmp_path / "home")
     stores.configure()
     days = {"u": "05", "v": "05", "w": "08", "x": "09"}
     bills = [
-        bill("first", line("u"), month="2026-05-01", issued="2026-05-31T22:00:00Z"),
+        bill(FIRST_BILL, line("u"), month="2026-05-01", issued="2026-05-31T22:00:00Z"),
         bill("right", line("v"), month="2026-05-01"),
         bill("again", line("u"), month="2026-06-01", issued="2026-06-30T22:00:00Z"),
         bill("august", line("w"), month="2026-08-01"),
@@ -37,7 +49,20 @@ def test_the_first_bill_of_what_is_billed_twice_is_listed(tmp_path: Path) -> Non
     publish(stores, partners=partners([FIRST]), usage=usage, billing=bills)
     lists = lists_of(render_page(read_figures_of_books(stores, with_details=True)))
     (row,) = lists["breaks"]["rows"]
-    assert row["cause"] == "usage is also on bill first"
-    shown = [row["bill"] for row in lists["bills"]["rows"]]
-    assert shown == ["again", "first", "september", "august"]
+    assert row["cause"] == f"usage is also on bill {FIRST_BILL}"
+    assert [row["bill"] for row in lists["bills"]["rows"]] == [
+        "again",
+        FIRST_BILL,
+        "september",
+        "august",
+    ]
     assert [row["bill"] for row in lists["lines"]["rows"]] == [0, 1, 2, 3]
+
+    # Books of an earlier release do not say it. Their bills are listed, too.
+    folder = BooksFolder(stores.warehouse)
+    published = folder.published()
+    with folder.write(stores.warehouse.require_published(), published) as (books, db):
+        db.execute(BEFORE_FIRST_BILLS)
+    folder.link(books)
+    lists = lists_of(render_page(read_figures_of_books(stores, with_details=True)))
+    assert [row["bill"] for row in lists["bills"]["rows"]] == ["again", "september", "august"]

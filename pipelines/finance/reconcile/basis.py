@@ -109,7 +109,7 @@ CREATE TABLE reconciliation.break_rows (
     rule VARCHAR, break_id VARCHAR, connection VARCHAR, subject VARCHAR, partner VARCHAR,
     month DATE, currency VARCHAR, cause VARCHAR, side VARCHAR, id VARCHAR, quantity {quantity},
     amount {amount}, _scan_id VARCHAR, _page INTEGER, _row INTEGER,
-    file VARCHAR
+    file VARCHAR, first_bill VARCHAR
 );
 CREATE TABLE reconciliation.currencies (currency VARCHAR, minor_unit DECIMAL(5, 4));
 INSERT INTO reconciliation.currencies VALUES {currencies};

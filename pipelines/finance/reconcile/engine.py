@@ -55,8 +55,12 @@ SELECT
     ),
     found.connection, found.subject, found.partner, found.month, found.currency, found.cause,
     found.side, found.id, found.quantity, found.amount, found._scan_id, found._page, found._row,
-    NULL
-FROM ({query}) AS found
+    NULL, found.first_bill
+FROM (
+    ({query})
+    UNION ALL BY NAME
+    SELECT NULL::VARCHAR AS first_bill WHERE false  -- most rules have none
+) AS found
 """
 RULES_TABLE: Final = "reconciliation.rules"
 

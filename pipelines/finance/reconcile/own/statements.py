@@ -240,7 +240,7 @@ SELECT
         replace(found.key, found.partner, '[erased]'), hidden(found.key, found.key)),
     hidden(found.partner, found.partner), found.month, found.currency, found.cause, found.side,
     hidden(found.id, found.id), found.quantity, found.amount, found._scan_id, found._page,
-    found._row, if(found.side = 'own', ($files::VARCHAR[])[found.file + 1], NULL)
+    found._row, if(found.side = 'own', ($files::VARCHAR[])[found.file + 1], NULL), NULL
 FROM own_found AS found
 """
 # Rows of a month. Those without one are in the month of the record that they belong to. What they

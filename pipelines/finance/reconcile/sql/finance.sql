@@ -210,15 +210,26 @@ FROM reconciliation.flux_items AS items
 LEFT JOIN finance.names AS names
     ON names.connection = items.connection AND names.partner_id = items.partner;
 
+-- What is billed twice is not disputed on its first bill.
 CREATE OR REPLACE VIEW finance.bills_with_breaks AS
+WITH named AS (
+    SELECT
+        rows.break_id, rows.connection, regexp_replace(rows.id, '#(\d+|rest)$', '') AS bill,
+        false AS is_first
+    FROM reconciliation.break_rows AS rows
+    WHERE rows.side = 'billing'
+    UNION ALL
+    SELECT rows.break_id, rows.connection, rows.first_bill, true
+    FROM reconciliation.break_rows AS rows
+    WHERE rows.first_bill IS NOT NULL
+)
 SELECT
-    rows.connection, regexp_replace(rows.id, '#(\d+|rest)$', '') AS bill,
-    bool_or(breaks.state <> 'resolved' AND breaks.own_source IS NULL
+    named.connection, named.bill,
+    bool_or(breaks.state <> 'resolved' AND breaks.own_source IS NULL AND NOT named.is_first
         AND coalesce(breaks.difference > 0, true)) AS is_disputed
-FROM reconciliation.break_rows AS rows
+FROM named
 JOIN reconciliation.breaks AS breaks USING (break_id)
-WHERE rows.side = 'billing'
-GROUP BY ALL;
+GROUP BY named.connection, named.bill;
 
 CREATE OR REPLACE VIEW finance.receivables AS
 WITH aged AS (

@@ -1,6 +1,6 @@
--- The bills that may bill too much, by an open break, those of other breaks and the first bill of what
--- is billed twice, then the bills and credit notes of the two newest months that have begun, and those
--- of which something is still to be paid; the newest months first.
+-- The bills that may bill too much, by an open break, then those of other breaks, then the bills and
+-- credit notes of the two newest months that have begun, and those of which something is still to be
+-- paid; the newest months first.
 -- `bills` and `lines` read this table. `lines_before`: of the bills above it, those of usage.
 WITH begun AS (
     SELECT DISTINCT bills.month
@@ -9,14 +9,6 @@ WITH begun AS (
     WHERE bills.month <= as_of.as_of::DATE
     ORDER BY bills.month DESC
     LIMIT 2
-), first_bills AS (
-    -- Only the cause of the break names it.
-    SELECT DISTINCT
-        breaks.connection,
-        regexp_extract(breaks.cause, '(?s)^usage is also on bill (.*?)(; a bill has the new .*)?$', 1)
-            AS bill
-    FROM reconciliation.breaks AS breaks
-    WHERE breaks.rule = 'billed_twice' AND breaks.state <> 'resolved'
 )
 SELECT
     bills.connection, bills._key, coalesce(bills.number, bills.bill) AS bill,
@@ -43,14 +35,10 @@ LEFT JOIN finance.bills_with_breaks AS found
 LEFT JOIN to_pay AS open
     ON open.connection = bills.connection AND open.bill = bills.bill
     AND open.currency IS NOT DISTINCT FROM bills.currency
-LEFT JOIN first_bills
-    ON first_bills.connection = bills.connection
-    AND first_bills.bill = coalesce(bills.number, bills.bill)
-WHERE found.bill IS NOT NULL OR first_bills.bill IS NOT NULL OR open.open_amount <> 0
+WHERE found.bill IS NOT NULL OR open.open_amount <> 0
     OR bills.month IN (SELECT begun.month FROM begun)
 WINDOW in_order AS (
-    ORDER BY coalesce(found.is_disputed, if(first_bills.bill IS NULL, NULL, false)) DESC NULLS LAST,
-        bills.month DESC, names.partner, bills.partner, coalesce(bills.number, bills.bill),
-        bills.connection, bills._key
+    ORDER BY found.is_disputed DESC NULLS LAST, bills.month DESC, names.partner, bills.partner,
+        coalesce(bills.number, bills.bill), bills.connection, bills._key
     ROWS UNBOUNDED PRECEDING
 )

@@ -31,6 +31,7 @@ WITH ordered AS (
             if(is_whole, ordered.bill, max_by(ordered.bill, ordered.place)
                 FILTER (ordered.is_line) OVER one) AS bill
         ),
+        min_by(ordered.bill, ordered.place) FILTER (ordered.is_line) OVER one AS first_bill,
         concat('usage is also on bill ', min_by(coalesce(ordered.number, ordered.bill), ordered.place)
             FILTER (ordered.is_line) OVER one,
             '; a bill has the new ' || max(ordered.unseen) OVER one) AS cause
