@@ -11,6 +11,7 @@ from pipelines.core.errors import ConfigurationError, StorageFailed
 from pipelines.finance.statement import erase_statements, list_statements, write_statements
 from pipelines.finance.statement_pages import read_index
 from pipelines.finance.statement_sent import LONGEST, note_sent
+from pipelines.finance.statements import FORMAT
 from pipelines.finance.statements.issues import INDEX
 from tests.cli.conftest import Cli
 from tests.finance.statements import publish_statements
@@ -183,3 +184,19 @@ def test_a_list_of_an_earlier_release_has_nothing_of_sending(books: Stores) -> N
         del row["sent"], row["sent_to"]
     file.write_bytes(msgspec.json.encode(rows))
     assert indexed(books) == {(None, None)}
+
+
+@pytest.mark.parametrize("end", [".json", ".sent-001"])
+def test_what_a_newer_release_kept_is_neither_read_nor_changed(books: Stores, end: str) -> None:
+    write_statements(books, SEPTEMBER, FIRST, with_pdf=False)
+    note_sent(books, ASKED, 1, MAIL)
+    (file,) = (books.home.statements / "2026-09").glob(f"*{end}")
+    said: dict[str, Any] = msgspec.json.decode(file.read_bytes())
+    assert "format" not in said  # the first one
+    newer = msgspec.json.encode({**said, "format": FORMAT + 1})
+    file.write_bytes(newer)
+    why = f"it has format {FORMAT + 1}, and this partner-sync reads formats up to {FORMAT}"
+    assert f"{file} cannot be read: {why}" in [row["problem"] for row in list_statements(books)]
+    with pytest.raises(StorageFailed, match=why):
+        erase_statements(books, MAIL)
+    assert file.read_bytes() == newer

@@ -20,11 +20,16 @@ from typing import Final
 import msgspec
 
 from pipelines.core.errors import StorageFailed
-from pipelines.core.files import private_folder, share, storing
-from pipelines.core.text import printable
+from pipelines.core.files import private_folder, share
 from pipelines.finance.reconcile.close_copy import digest_of
-from pipelines.finance.statements import FORMAT
 from pipelines.finance.statements.figures import Statement
+from pipelines.finance.statements.kept import (
+    Kept,
+    KeptUnreadable,
+    read_kept,
+    write_file,
+    write_kept,
+)
 from pipelines.finance.statements.page import render_list
 from pipelines.finance.statements.sent_notes import END, SentNotes
 from pipelines.versions.identifier import Identifier
@@ -37,7 +42,7 @@ COMMAND: Final = "`partner-sync statement`"
 logger = logging.getLogger(__name__)
 
 
-class Issue(msgspec.Struct, omit_defaults=True):
+class Issue(Kept):
     """One statement that was written. `sha256` has the names of its files, `left_out` why no PDF.
 
     `provisional` are the reasons why its amounts may change; none: they are proven complete.
@@ -57,12 +62,11 @@ class Issue(msgspec.Struct, omit_defaults=True):
     written_at: datetime
     written_by: str
     sha256: dict[str, str]
-    provisional: list[str] = []
+    provisional: list[str] = msgspec.field(default_factory=list)
     left_out: str = ""
-    asked: dict[str, str] = {}
+    asked: dict[str, str] = msgspec.field(default_factory=dict)
     content: str = ""
-    shown: list[str] = []
-    format: int = FORMAT
+    shown: list[str] = msgspec.field(default_factory=list)
 
 
 def name_of_files(connection: str, partner: str) -> str:
@@ -99,19 +103,9 @@ class IssuesOfMonth:
         file = self._files.get((name, self._numbers.get(name, 0)))
         if file is None:
             return None
-        with suppress(msgspec.MsgspecError, UnicodeDecodeError, OSError):  # `--list` says so
-            return read_issue(self._stores, file)
+        with suppress(KeptUnreadable):  # `--list` says so
+            return read_kept(self._stores, file, Issue)
         return None
-
-
-def read_issue(stores: Stores, file: Path) -> Issue:
-    """Return what a file says of a statement. Raises msgspec.MsgspecError, OSError."""
-    issue = msgspec.json.decode(stores.warehouse.store.get(file).read_bytes(), type=Issue)
-    if issue.format > FORMAT:
-        raise msgspec.ValidationError(
-            f"it has format {issue.format}, and this partner-sync reads formats up to {FORMAT}"
-        )
-    return issue
 
 
 def write_issue(stores: Stores, issue: Issue, contents: Mapping[str, bytes]) -> None:
@@ -121,9 +115,8 @@ def write_issue(stores: Stores, issue: Issue, contents: Mapping[str, bytes]) -> 
     for end, content in contents.items():
         file = _file_of(stores, issue, end)
         issue.sha256[file.name] = sha256(content).hexdigest()
-        _write(stores, file, content)
-    content = msgspec.json.format(msgspec.json.encode(issue))
-    _write(stores, _file_of(stores, issue, "json"), content)
+        write_file(stores, file, content, COMMAND)
+    write_kept(stores, _file_of(stores, issue, "json"), issue, COMMAND)
 
 
 def content_of(statement: Statement) -> str:
@@ -152,9 +145,9 @@ def all_issues(stores: Stores) -> tuple[list[Issue], dict[Path, str]]:
     problems = {}
     for file in sorted(stores.warehouse.store.list(stores.home.statements, "*/*.json")):
         try:
-            issues.append(read_issue(stores, file))
-        except (msgspec.MsgspecError, UnicodeDecodeError, OSError) as error:
-            problems[file] = printable(error)
+            issues.append(read_kept(stores, file, Issue))
+        except KeptUnreadable as why:
+            problems[file] = str(why)
     return sorted(issues, key=lambda issue: issue.written_at, reverse=True), problems
 
 
@@ -172,8 +165,8 @@ def write_list(stores: Stores) -> Path:
         day, to = notes.shown(path_of(stores, issue))
         listed.append((issue, day, to))
         rows += [{**row, "sent": day, "sent_to": to} for row in _listed(issue)]
-    _write(stores, file, render_list(listed).encode())
-    _write(stores, file.with_name(INDEX), msgspec.json.encode(rows))
+    write_file(stores, file, render_list(listed).encode(), COMMAND)
+    write_file(stores, file.with_name(INDEX), msgspec.json.encode(rows), COMMAND)
     return file
 
 
@@ -276,8 +269,8 @@ def is_kept(stores: Stores, issue: Issue) -> bool:
     file = _file_of(stores, issue, "json")
     if file not in stores.warehouse.store.list(file.parent, file.name):
         return False
-    with suppress(msgspec.MsgspecError, UnicodeDecodeError, OSError):  # `--list` says so
-        kept = read_issue(stores, file)
+    with suppress(KeptUnreadable):  # `--list` says so
+        kept = read_kept(stores, file, Issue)
         return (kept.content, kept.sha256) == (issue.content, issue.sha256)
     return False
 
@@ -308,13 +301,13 @@ def _shows(issue: Issue, text: str) -> bool:
 def _required(stores: Stores, file: Path) -> Issue:
     """Return what is kept of a statement. Raises StorageFailed if it cannot be read."""
     try:
-        return read_issue(stores, file)
-    except (msgspec.MsgspecError, UnicodeDecodeError, OSError) as error:
+        return read_kept(stores, file, Issue)
+    except KeptUnreadable as why:
         raise StorageFailed(
-            f"{file} cannot be read: {printable(error)}. Whether its statement shows the value is "
+            f"{file} cannot be read: {why}. Whether its statement shows the value is "
             "not known. No record was erased.",
             "Restore the file from a backup, or delete the statement, then erase again.",
-        ) from error
+        ) from why
 
 
 def _name_of(statement: Statement | Issue) -> str:
@@ -323,9 +316,3 @@ def _name_of(statement: Statement | Issue) -> str:
 
 def _folder(stores: Stores, month: date) -> Path:
     return stores.home.statements / f"{month:%Y-%m}"
-
-
-def _write(stores: Stores, file: Path, content: bytes) -> None:
-    with storing(file, COMMAND):
-        stores.warehouse.store.write(file, content)
-        share(file, stores.settings.readers)

@@ -11,12 +11,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Final
 
-import msgspec
-
 from pipelines.core.errors import StorageFailed
-from pipelines.core.files import share, storing
-from pipelines.core.text import printable
-from pipelines.finance.statements import FORMAT
+from pipelines.finance.statements.kept import Kept, KeptUnreadable, read_kept, write_kept
 from pipelines.versions.erase import ERASED
 from pipelines.versions.stores import Stores
 
@@ -25,14 +21,13 @@ COMMAND: Final = "`partner-sync statement --sent`"
 UNREADABLE: Final = "a note cannot be read"
 
 
-class SentNote(msgspec.Struct, omit_defaults=True):
+class SentNote(Kept):
     """A person's word that a statement was sent on a day, and to which recipient."""
 
     day: date
     to: str
     noted_at: datetime
     noted_by: str
-    format: int = FORMAT
 
 
 class SentNotes:
@@ -52,9 +47,9 @@ class SentNotes:
             statement = file.with_suffix("")
             self._numbers[statement] = max(self._numbers[statement], _number_of(file))
             try:
-                self._notes[statement][file] = _read(stores, file)
-            except (msgspec.MsgspecError, UnicodeDecodeError, OSError) as error:
-                self.unreadable[file] = printable(error)
+                self._notes[statement][file] = read_kept(stores, file, SentNote)
+            except KeptUnreadable as why:
+                self.unreadable[file] = str(why)
 
     def of(self, statement: Path) -> list[SentNote]:
         """Return the notes of a statement, the earliest day first."""
@@ -81,7 +76,7 @@ class SentNotes:
             return
         self._numbers[statement] += 1
         file = statement.with_name(f"{statement.name}{END}{self._numbers[statement]:03}")
-        _write(self._stores, file, note)
+        write_kept(self._stores, file, note, COMMAND)
         self._notes[statement][file] = note
 
     def require_readable(self) -> None:
@@ -103,24 +98,9 @@ class SentNotes:
         files = []
         for file, note in self.having(text):
             note.to = note.to.replace(text, ERASED)
-            _write(self._stores, file, note)
+            write_kept(self._stores, file, note, COMMAND)
             files.append(file)
         return files
-
-
-def _read(stores: Stores, file: Path) -> SentNote:
-    note = msgspec.json.decode(stores.warehouse.store.get(file).read_bytes(), type=SentNote)
-    if note.format > FORMAT:
-        raise msgspec.ValidationError(
-            f"it has format {note.format}, and this partner-sync reads formats up to {FORMAT}"
-        )
-    return note
-
-
-def _write(stores: Stores, file: Path, note: SentNote) -> None:
-    with storing(file, COMMAND):
-        stores.warehouse.store.write(file, msgspec.json.format(msgspec.json.encode(note)))
-        share(file, stores.settings.readers)
 
 
 def _number_of(file: Path) -> int:
