@@ -3,6 +3,7 @@
 import os
 import sys
 from contextlib import suppress
+from itertools import pairwise
 from typing import Annotated, Any
 
 import typer
@@ -54,6 +55,22 @@ class Program(TyperGroup):
 
     def _place_of_panel(self, name: str) -> int:
         return PANELS.index(getattr(self.commands[name], "rich_help_panel", ""))
+
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
+        """Refuse an option or argument without text, wherever it is: it would mean "all", or today.
+
+        Mostly, a script has a variable that is not set.
+        """
+        for before, arg in pairwise(["", *args]):
+            option, separator, value = arg.partition("=")
+            is_joined = option.startswith("--") and separator
+            if not (value if is_joined else arg).strip():
+                named = option if is_joined else before
+                raise typer.BadParameter(
+                    "It is empty. Nothing was done. Leave it out, or give it a value.",
+                    param_hint=named if named.startswith("-") else "an argument",
+                )
+        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]
         """Run a command; exit with what it returns, or with the code of its failure."""

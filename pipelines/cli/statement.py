@@ -37,8 +37,9 @@ def statement(  # noqa: PLR0913 - a command's parameters are its options
         bool, Option("--pdf/--no-pdf", help="Also as PDF, if a browser is here.")
     ] = True,
     sent: Annotated[
-        int, Option("--sent", help="Note that this number was sent; writes no statement.")
-    ] = 0,
+        int | None,
+        Option("--sent", min=1, help="Note that this number was sent; writes no statement."),
+    ] = None,
     sent_to: Annotated[
         str, Option("--to", help="Whom it was sent to, such as an address. With --sent.")
     ] = "",

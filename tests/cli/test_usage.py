@@ -7,10 +7,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from pipelines.cli.main import program
 from pipelines.config.home import Home
-from tests.cli.commands import ARGUMENTS, FORMATS, ON_A_HOME, commands
+from tests.cli.commands import ARGUMENTS, FORMATS, ON_A_HOME, PROGRAM, commands
 from tests.cli.conftest import Cli
 
 SOURCES = Path(__file__).parents[2]
@@ -55,6 +58,28 @@ def test_a_wrong_command_is_refused_with_what_is_possible(synced: Cli) -> None:
         result = synced(*command.split(), code=2)
         assert said in re.sub(r"\s*│?\n│?\s*", " ", result.stderr), command
         assert result.stdout == ""
+
+
+@pytest.mark.parametrize("command", sorted(commands()))
+def test_no_option_or_argument_may_be_empty(empty: Cli, command: str) -> None:
+    """An empty one would mean "all", or today: mostly, a script has a variable that is not set."""
+    for option in options_with_text(command):
+        joined = [[f"{option}="]] if option.startswith("--") else []
+        for given in ([option, ""], [option, "  "], *joined):
+            said = " ".join(empty(*command.split(), *given, code=2).stderr.split())
+            assert f"Invalid value for {option}: It is empty. Nothing was done" in said
+    assert "for an argument: It is empty" in empty(*command.split(), "", code=2).stderr
+    assert list(empty.home.root.parent.iterdir()) == []
+
+
+def options_with_text(command: str) -> Iterator[str]:
+    """Yield each spelling of each option that takes a value: text, day, file or number."""
+    found: Any = PROGRAM
+    for name in command.split():
+        found = found.commands[name]
+    for option in found.params:
+        if option.param_type_name == "option" and not option.is_flag:
+            yield from option.opts
 
 
 def test_every_command_is_explained(empty: Cli) -> None:

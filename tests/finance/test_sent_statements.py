@@ -74,6 +74,8 @@ def test_the_command_says_what_a_note_lacks(books: Stores) -> None:
         assert "Nothing was noted" in cli("statement", FIRST, "2026-09", *wrong, code=2).stderr
     for other in ("--all", "--list"):
         cli("statement", "2026-09", other, "--sent", "1", "--to", MAIL, code=2)
+    cli("statement", FIRST, "2026-09", "--sent", "0", "--to", MAIL, code=2)
+    cli("statement", FIRST, "2026-09", "--sent", "1", "--to", MAIL, "--on", "", code=2)
     assert sent_of(books) == []
     cli("statement", FIRST, "2026-09", "--sent", "1", "--to", MAIL)
     # The next command that writes statements keeps it.
