@@ -5,12 +5,14 @@ from collections import Counter
 from datetime import date
 from decimal import Context, Decimal
 from functools import reduce
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pipelines.finance.breaks import BreakFilter, list_breaks, totals
 from pipelines.finance.reconcile.statements import RULES
+from pipelines.finance.report import read_figures_of_books
 from pipelines.finance.reports.queries import Figures
 from pipelines.finance.reports.render import render_report
 from pipelines.finance.reports.text import format_amount
@@ -284,9 +286,28 @@ def test_what_is_not_shown_is_summed_up(many: Stores) -> None:
     left = figures.tables["open_breaks"][10:]
     assert len(left) == len(figures.breaks) - 10 > 0
     page = text_of(render_report(figures))
-    eur = sum(row["difference"] for row in left if row["currency"] == "EUR")
-    amount = format_amount(eur, "EUR", signed=True)
-    assert f"{len(left)} open breaks not shown: EUR&nbsp;{amount}" in page
+    eur = [row["difference"] for row in left if row["currency"] == "EUR"]
+    above, below = (sum(each for each in eur if each * sign > 0) for sign in (1, -1))
+    signed = [format_amount(each, "EUR", signed=True) for each in (above, below) if each]
+    assert f"{len(left)} open breaks not shown: EUR&nbsp;{' and '.join(signed)}" in page
+
+
+def test_breaks_that_cancel_do_not_hide_each_other(tmp_path: Path) -> None:
+    """Neither among the partners, nor among the breaks that are not shown."""
+    stores = Stores.open(tmp_path / "home")
+    stores.configure()
+    names = ["even", *(f"p{at}" for at in range(10))]
+    usage = [used("a", "9000.00", partner="even"), used("b", "1.00", partner="p0")]
+    bills = [bill(name, line(name, "50.00"), partner=name) for name in names[2:-1]]
+    bills.append(bill("c", line("c", "9000.00"), partner="even"))
+    bills.append(bill("d", line("d", "1.00"), partner="p9"))
+    publish(stores, partners=partners(names), usage=usage, billing=bills)
+    figures = read_figures_of_books(stores, with_details=True)
+    assert values(figures, "partners", "partner")[0] == "even"
+    (listed,) = [each for each in figures.details if each.listing.name == "partners"]
+    assert listed.columns["partner_id"][0] == "even"
+    page = text_of(render_report(figures))
+    assert "2 open breaks not shown: EUR&nbsp;+1.00 and \u22121.00" in page
 
 
 def test_a_month_that_is_out_of_balance_names_its_cause(many: Stores) -> None:

@@ -146,7 +146,7 @@ def test_nothing_is_balanced_or_resolved_if_a_list_is_not_proven(stores: Stores)
     assert "Uncertain breaks: EUR&nbsp;+5.59, KWD&nbsp;+1.366. 6 other months" in text
     assert "It has to be read again first ( note&nbsp;1 ) . " in text
     assert not re.search("balanced|no longer found|unchanged since", text, re.IGNORECASE)
-    assert "Open breaks: 7 before, 0 now. 7 now uncertain (EUR&nbsp;+5.60, " in text
+    assert "Open breaks: 7 before, 0 now. 7 now uncertain (EUR&nbsp;+10.00 and \u22124.40, " in text
     other = bill("b2", line("a2", "7.20"), month="2026-07-01")  # 7.11 before
     publish(stores, billing=[BILLS[0], other, *BILLS[2:]])
     assert [(kind, len(breaks)) for kind, breaks in moves(stores)] == [("open again", 7)]

@@ -8,6 +8,7 @@ import pytest
 
 from pipelines.finance.close import close_month
 from pipelines.finance.report import read_figures_of_books
+from pipelines.finance.reports.render import render_page
 from pipelines.finance.reports.verdicts import judge
 from tests.cli.conftest import Cli
 from tests.reconcile.flux_books import (
@@ -23,6 +24,7 @@ from tests.reconcile.flux_books import (
 )
 from tests.reconcile.months import SERVICE
 from tests.reports.conftest import page_text
+from tests.reports.test_lists import lists_of
 from tests.versions.homes import DAY, Stores, goes_on_from, home_of
 
 A = Row("a", "100.00", month=AUGUST)
@@ -125,6 +127,11 @@ def test_what_was_known_before_history_is_not_known(bare_home: Stores) -> None:
     (table, _billed) = judge(read_figures_of_books(bare_home)).flux.tables  # type: ignore[union-attr]
     assert table.rows[0].parts == amounts(price="20.00")
     assert "late or was restated is not known before 06 Oct 2026" in page_text(bare_home)
+    # A cell without text would look like zero.
+    lists = lists_of(render_page(read_figures_of_books(bare_home, with_details=True)))
+    for name in ("changes", "items"):
+        rows = lists[name]["rows"]
+        assert {(row["late"], row["restated"]) for row in rows} == {("not known", "not known")}
 
 
 @pytest.mark.long

@@ -243,7 +243,7 @@ def test_what_happened_to_each_break() -> None:
     assert changes.new == {"new"}
     assert changes.open_before == 6
     by_kind = {move.kind: move for move in changes.moves}
-    assert by_kind["of another amount"].others["EUR"].amount == Decimal(4)
+    assert by_kind["of another amount"].others["EUR"][0].amount == Decimal(4)
     assert by_kind["new"].others == {}
     assert changes.difference["EUR"].amount == Decimal("0.25")
     assert [each.change for each in verdicts.currencies] == [Decimal("0.25")]

@@ -1,8 +1,9 @@
 """Adds amounts by currency: amounts of two currencies are never added."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from decimal import Context, Decimal
+from itertools import chain
 from typing import Any, Final
 
 from pipelines.warehouse.duckdb_file import Row
@@ -35,6 +36,7 @@ class Amount:
 
 
 Sums = dict[str | None, Amount]
+SignedSums = dict[str | None, list[Amount]]
 
 
 def add_up(rows: Iterable[Row], order: Iterable[str | None], number: str = "") -> Sums:
@@ -49,6 +51,25 @@ def add_up(rows: Iterable[Row], order: Iterable[str | None], number: str = "") -
         sums[currency] = before.plus(row["difference"], row[number] if number else 1)
     in_order = {currency: sums.pop(currency) for currency in order if currency in sums}
     return in_order | sums
+
+
+def add_up_by_sign(rows: Iterable[Row], order: Sequence[str | None]) -> SignedSums:
+    """Add what is above zero, what is below, and what is not known apart: none hides another."""
+    above = list[Row]()
+    below = list[Row]()
+    unknown = list[Row]()
+    for row in rows:
+        if row["difference"] is None:
+            unknown.append(row)
+        elif row["difference"]:
+            (above if row["difference"] > 0 else below).append(row)
+    groups = [add_up(group, order) for group in (above, below, unknown)]
+    signed: SignedSums = {}
+    for currency in dict.fromkeys(chain(order, *groups)):
+        parts = [sums[currency] for sums in groups if currency in sums]
+        if parts:
+            signed[currency] = parts
+    return signed
 
 
 def sums_as_json(sums: Sums) -> list[dict[str, Any]]:

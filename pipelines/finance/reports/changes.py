@@ -6,7 +6,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Final
 
-from pipelines.finance.reports.amounts import EXACT, Amount, Sums, add_up
+from pipelines.finance.reports.amounts import EXACT, Amount, SignedSums, Sums, add_up_by_sign
 from pipelines.finance.reports.queries import Figures
 from pipelines.warehouse.duckdb_file import Row
 
@@ -20,13 +20,13 @@ class Move:
     """Breaks to which the same happened: `kind` is "new" or what became of them.
 
     `difference` of a break "of another amount" is by how much it changed. `others` are the sums of
-    those that are not named.
+    those that are not named, by sign.
     """
 
     kind: str
     breaks: tuple[Row, ...]
     named: tuple[Row, ...]
-    others: Sums
+    others: SignedSums
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def changes_since(earlier: Figures, now: Figures) -> Changes:
         if not rows:
             continue
         named = NAMED if kind == NEW else 0
-        others = add_up(rows[named:], order)
+        others = add_up_by_sign(rows[named:], order)
         moves.append(Move(kind, tuple(rows), tuple(rows[:named]), others))
     open_before = [row for row in earlier.breaks.values() if row["outcome"] == "open"]
     own_before = sum(row["own_source"] is not None for row in open_before)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from pipelines.finance.reports.amounts import Amount, Sums, add_up
+from pipelines.finance.reports.amounts import Amount, SignedSums, add_up_by_sign
 from pipelines.warehouse.duckdb_file import Row
 
 IN_FULL: Final = 4  # breaks with all that is known of them
@@ -13,7 +13,7 @@ IN_A_LINE: Final = 6  # more breaks, one line each
 
 @dataclass(frozen=True)
 class OpenBreaks:
-    """The open breaks that the page shows, and what the others add up to.
+    """The open breaks that the page shows, and what the others add up to, by sign.
 
     What own books say is in no sum of billed minus used: those left out have their own.
     """
@@ -22,9 +22,9 @@ class OpenBreaks:
     in_a_line: Sequence[Row]
     left_out: int
     left_out_high: int
-    left_out_sums: Sums
+    left_out_sums: SignedSums
     left_out_own: int
-    left_out_own_sums: Sums
+    left_out_own_sums: SignedSums
 
     def has_owner(self) -> bool:
         """Return whether a break that is shown in a line has an owner."""
@@ -50,9 +50,9 @@ def lay_out_breaks(open_breaks: Sequence[Row], order: Sequence[str | None]) -> O
         in_a_line=open_breaks[IN_FULL:shown],
         left_out=len(others),
         left_out_high=sum(row["severity"] == "high" for row in left_out),
-        left_out_sums=add_up(others, order),
+        left_out_sums=add_up_by_sign(others, order),
         left_out_own=len(own),
-        left_out_own_sums=add_up(own, order),
+        left_out_own_sums=add_up_by_sign(own, order),
     )
 
 

@@ -16,9 +16,10 @@ WITH due AS (
 ), of_all AS (
     SELECT
         flux.month, flux.currency, flux.side, sum(flux.amount_before) AS amount_before,
-        sum(flux.amount) AS amount, sum(flux.difference) AS difference, sum(flux.late) AS late,
-        sum(flux.restated) AS restated, sum(flux.credits) AS credits, sum(flux.fees) AS fees,
-        sum(flux.new) AS new, sum(flux.lost) AS lost, sum(flux.volume) AS volume,
+        sum(flux.amount) AS amount, sum(flux.difference) AS difference,
+        if(count(flux.late) = count(*), sum(flux.late), NULL) AS late,
+        if(count(flux.restated) = count(*), sum(flux.restated), NULL) AS restated,
+        sum(flux.credits) AS credits, sum(flux.fees) AS fees, sum(flux.new) AS new, sum(flux.lost) AS lost, sum(flux.volume) AS volume,
         sum(flux.price) AS price, sum(flux.unexplained) AS unexplained
     FROM due_flux AS flux
     GROUP BY flux.month, flux.currency, flux.side

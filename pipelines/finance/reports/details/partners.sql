@@ -1,4 +1,5 @@
--- All months of a partner together, by currency. The largest open differences come first.
+-- All months of a partner together, by currency. The largest open differences come first, whatever
+-- their signs.
 WITH found AS (
     SELECT
         breaks.connection, breaks.partner, breaks.currency,
@@ -29,5 +30,5 @@ LEFT JOIN found ON found.connection = sums.connection
     AND found.partner IS NOT DISTINCT FROM sums.partner_id
     AND found.currency IS NOT DISTINCT FROM sums.currency
 ORDER BY
-    greatest(found.unbilled, found.overbilled) DESC NULLS LAST, abs(sums.difference) DESC,
+    coalesce(found.unbilled, 0) + coalesce(found.overbilled, 0) DESC, abs(sums.difference) DESC,
     sums.partner, sums.partner_id, sums.connection, sums.currency

@@ -3,6 +3,7 @@ const Tables = (() => {
   "use strict";
   const { element } = Cells;
   const PAGE = 25;
+  const UNKNOWN = "not known";
   const words = new Intl.Collator("en", { numeric: true });
 
   // What is not known comes last, in either direction.
@@ -81,6 +82,7 @@ const Tables = (() => {
     const values = rows.map((row) => row[column.name]);
     if (column.kind === "count") return values.reduce((sum, value) => sum + value, 0).toLocaleString("en");
     if (column.kind !== "amount" && column.kind !== "change") return "";
+    if (values.includes(UNKNOWN)) return UNKNOWN;
     return Amounts.format(Amounts.sum(values), digits, column.kind === "change");
   }
 

@@ -1,5 +1,5 @@
--- With which partners breaks are open: the three of each currency with the largest sum, then all
--- others in one row. The amounts of a currency add up to those of its open breaks of used and billed:
+-- With which partners breaks are open: the three of each currency with the largest amounts, whatever
+-- their signs, then all others in one row. The amounts of a currency add up to those of its open breaks of used and billed:
 -- `less` are breaks below zero, `more` those above it.
 -- needs: open_breaks
 WITH ranked AS (
@@ -13,7 +13,7 @@ WITH ranked AS (
             THEN min(breaks.other_partner) END AS other_partner,  -- of all breaks, or of none
         least(4, row_number() OVER (
             PARTITION BY breaks.currency
-            ORDER BY abs(coalesce(sum(breaks.difference), 0)) DESC, breaks.connection,
+            ORDER BY coalesce(sum(abs(breaks.difference)), 0) DESC, breaks.connection,
                 breaks.partner
         )) AS rank
     FROM open_breaks AS breaks
