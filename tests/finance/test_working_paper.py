@@ -379,3 +379,22 @@ def test_each_kind_of_open_item_has_its_amount(planted: Stores) -> None:
         ("USD", FIRST, "closing balance"): "0.004",
         ("USD", FIRST, "rounded to zero"): "0.004",
     }
+
+
+def test_each_pair_has_what_is_billed_beside_what_is_used(two: Stores) -> None:
+    """Also of a pair that is equal: blank cells would say that it is not billed."""
+    folder = two.home.closes / "2026-10" / "001"
+    pairs = figures_of(folder / "2026-10.xlsx", "matching")
+    shown = {row["usage"]: row for row in pairs if row["usage"]}
+    found = {
+        usage: (
+            *(row["status"], row["billed partner"], row["used rows"], row["billed rows"]),
+            *(row["used quantity"], row["billed quantity, net of credit notes"]),
+        )
+        for usage, row in shown.items()
+    }
+    assert found == {
+        "late": ("balanced", FIRST, 1, 1, 1, 1),
+        "x": ("not billed", "not billed", 1, 0, 1, -1),
+    }
+    assert all(row["billed"] == row["used"] for row in pairs if row["status"] == "balanced")

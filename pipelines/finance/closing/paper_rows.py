@@ -29,9 +29,13 @@ FROM copied.billed AS billed""",
     "matching": """
 SELECT
     pairs.currency, pairs.connection, pairs.partner, pairs.key AS usage, pairs.status,
-    pairs.billed_partner, pairs.used_rows, pairs.billed_rows, pairs.used_quantity,
-    pairs.billed_quantity, pairs.used_amount AS used, pairs.billed_amount AS billed,
-    pairs.credited_amount AS credited, pairs.difference
+    if(pairs.billed_rows = 0, 'not billed', pairs.billed_partner) AS billed_partner,
+    pairs.used_rows, pairs.billed_rows,
+    if(pairs.used_rows = 0, 0, pairs.used_quantity) AS used_quantity,
+    if(pairs.billed_rows = 0 AND pairs.billed_quantity IS NULL, 0, pairs.billed_quantity)
+        AS "billed quantity, net of credit notes",
+    pairs.used_amount AS used, pairs.billed_amount AS billed, pairs.credited_amount AS credited,
+    pairs.difference
 FROM copied.matches AS pairs""",
     "breaks": """
 SELECT
@@ -148,6 +152,10 @@ IDENTIFIERS: Final = "Partners are identifiers: a signed copy has no names. The 
 SOURCE: Final = (
     "Source: where the record is in what the service sent; `partner-sync trace record` shows it."
 )
+AS_STATED: Final = (
+    "Amounts, quantities and prices are as the service states them: no amount is computed here, so "
+    "the rounding of quantity x price is the service's. A blank quantity or price is not stated."
+)
 ONLY_DIFFERING: Final = "More than {:,} pairs: this sheet has those that differ."
 
 
@@ -173,6 +181,8 @@ def _write_table(db: duckdb.DuckDBPyConnection, paper: Paper, name: str, query: 
     group = GROUPS.get(name, ("currency",))
     notes = [IDENTIFIERS]
     part = PARTS.get(name, "")
+    if name in ("used", "billed", "matching"):
+        notes.append(AS_STATED)
     if "source: scan" in query:
         notes.append(SOURCE)
     if _count(db, query) > MOST_ROWS and name == "matching":

@@ -95,19 +95,36 @@ FROM moves
 GROUP BY moves.connection, moves.partner, moves.currency
 HAVING opening <> 0 OR unposted <> 0
 """
-# What is no exception is balanced to the last digit: its bill has the amount of the usage.
+# What is no exception is balanced to the last digit. Its bill may be of another month.
 BALANCED: Final = """
 UNION ALL BY NAME
-SELECT
-    used.connection, used.key, min(used.partner) AS partner, used.currency,
-    count(*) AS used_rows, sum(used.quantity) AS used_quantity, sum(used.amount) AS used_amount,
-    sum(used.amount) AS billed_amount, sum(used.amount) - sum(used.amount) AS difference,
-    'balanced' AS status
-FROM temp.used AS used
-ANTI JOIN reconciliation.exceptions AS pairs
-    ON pairs.connection = used.connection AND pairs.key = used.key
-WHERE used.month = $month AND used.unread IS NULL
-GROUP BY used.connection, used.key, used.currency
+FROM (
+    WITH pairs AS (
+        SELECT
+            used.connection, used.key, min(used.partner) AS partner, used.currency,
+            count(*) AS used_rows, sum(used.quantity) AS used_quantity,
+            sum(used.amount) AS used_amount
+        FROM temp.used AS used
+        ANTI JOIN reconciliation.exceptions AS pairs
+            ON pairs.connection = used.connection AND pairs.key = used.key
+        WHERE used.month = $month AND used.unread IS NULL
+        GROUP BY used.connection, used.key, used.currency
+    ), lines AS (
+        SELECT
+            billed.connection, billed.key, count(*) AS billed_rows,
+            sum(billed.quantity) AS billed_quantity, sum(billed.amount) AS billed_amount,
+            min(billed.partner) AS billed_partner
+        FROM temp.billed AS billed
+        SEMI JOIN pairs ON pairs.connection = billed.connection AND pairs.key = billed.key
+        WHERE billed.apart IS NULL
+        GROUP BY billed.connection, billed.key
+    )
+    SELECT
+        pairs.*, lines.* EXCLUDE (connection, key),
+        lines.billed_amount - pairs.used_amount AS difference, 'balanced' AS status
+    FROM pairs
+    JOIN lines USING (connection, key)
+)
 """
 USED_ROWS: Final = "SELECT count(*) FROM temp.used AS used WHERE used.month = $month"
 NO_BALANCES: Final = """(
