@@ -83,7 +83,7 @@ closing balance = accrued + all columns behind it, so that what is not explained
 Below the total of a currency: of which months that is what is accrued, exact, and the rounding.
 Sheet open items has the rows with the month of each. Items without a month are in no balance.
 The journal has no bills, also no disputed ones: the ledger has them from their invoices, and own \
-books do not change what is accrued. Each entry is rounded once, half away from zero."""
+books do not change what is accrued. Each entry is rounded once, half to even."""
 NO_JOURNAL: Final = """
 No accounts are set, so there is no journal: this is what it would accrue."""
 SUMMARY_TITLE: Final = """\
