@@ -23,9 +23,18 @@ from pipelines.warehouse.duckdb_file import Row, fetch_rows
 SOURCES: Final = """
 SELECT
     sources.source, sources.connection, sources.against, sources.place, sources.sha256,
-    sources.rows, sources.not_understood, sources.matched, sources.evaluated, sources.reason,
+    sources.rows, sources.not_understood, sources.match_by AS "matched by", sources.matched,
+    coalesce(differing.subjects, 0) AS "matched, but different", sources.evaluated, sources.reason,
     strftime(sources.read_at, '%Y-%m-%dT%H:%M:%SZ') AS read_at
 FROM reconciliation.own_sources AS sources
+LEFT JOIN (
+    SELECT breaks.own_source AS source, count(DISTINCT breaks.subject) AS subjects
+    FROM reconciliation.breaks AS breaks
+    WHERE breaks.gone_at IS NULL AND NOT regexp_matches(
+        breaks.cause, '^(missing in|only in|own rows without)'
+    )
+    GROUP BY breaks.own_source
+) AS differing USING (source)
 ORDER BY sources.source
 """
 

@@ -332,6 +332,7 @@ def publish_planted(stores: Stores) -> None:
         used("seen", "0.70"),
         used("moved", "50.00"),
         used("stranger", "0.11", partner="nobody"),
+        used("misnamed", "0.13", partner="nobody"),
         used("half", "0.004", currency="USD"),
         used("rest", "6.004", currency="CHF"),
     ]
@@ -341,9 +342,11 @@ def publish_planted(stores: Stores) -> None:
         bill("c", line("moved", "50.00"), month="2026-10-01"),
         bill("d", line(None, "-0.30"), kind="credit"),
         bill("e", line(None, "0.05")),
+        bill("f", line("misnamed", "0.13"), partner="other"),
     ]
     mapping = TERMS + ACCOUNTS + PLANTED
-    publish(stores, mapping=mapping, partners=partners([FIRST]), usage=usage, billing=bills)
+    names = partners([FIRST, "other"])
+    publish(stores, mapping=mapping, partners=names, usage=usage, billing=bills)
     query = "SELECT break_id FROM reconciliation.breaks WHERE difference = -0.6"
     ((break_id,),) = stores.rows(query)
     decide(stores, "break_resolve", break_id)
@@ -371,8 +374,10 @@ def test_each_kind_of_open_item_has_its_amount(planted: Stores) -> None:
         ("EUR", FIRST, "credit note without usage"): "0.3",
         ("EUR", FIRST, "within tolerance"): "-0.02",
         ("EUR", FIRST, "differences without a break"): "50",  # its bill is of October
-        ("EUR", "nobody", "closing balance"): "0.11",
-        ("EUR", "nobody", "unknown partner"): "0.11",
+        ("EUR", "nobody", "closing balance"): "0.24",
+        ("EUR", "nobody", "unknown partner"): "0.24",
+        ("EUR", "other", "closing balance"): "-0.13",
+        ("EUR", "other", "opposite of unknown partner"): "-0.13",
         ("CHF", FIRST, "closing balance"): "6.004",
         ("CHF", FIRST, "accrued"): "6",
         ("CHF", FIRST, "rounding of entries"): "0.004",

@@ -52,6 +52,7 @@ SOURCES = """
 SELECT source, rows, not_understood, matched, evaluated, reason FROM reconciliation.own_sources
 ORDER BY ALL
 """
+MATCHED = ("matched by", "matched", "matched, but different")
 FIVE = Decimal("5.00")
 SEPTEMBER_FIRST = date(2026, 9, 1)
 ZERO = Decimal("0.00")
@@ -469,6 +470,9 @@ def test_the_copy_of_a_month_has_its_own_rows(own: Stores) -> None:
     digest = hashlib.sha256((own.home.root / "meter.csv").read_bytes()).hexdigest()
     assert manifest["own_books"]["meter sha256"] == digest
     assert manifest["own_books"]["ledger evaluated"] is True
+    # An identifier on both sides says nothing of the amount.
+    said = {name: manifest["own_books"][f"ledger {name}"] for name in MATCHED}
+    assert said == dict(zip(MATCHED, ("id", 7, 5), strict=True))
     # What own books say is in no sum of billed minus used.
     own_total, total = "EUR, own books", "EUR, usage and billing"
     query = f"""

@@ -269,7 +269,7 @@ def test_partners_that_are_in_no_list_are_counted_apart(many: Stores) -> None:
 def test_other_differences_have_their_reasons(many: Stores, figures: Figures) -> None:
     found = figures_of(many, 1)
     named = values(found, "reasons", "reason", "currency", "difference")
-    counterpart = "usage or bill names an unknown partner"
+    counterpart = "unknown partner (opposite amount, at the known partner)"
     assert sorted(row[1:] for row in named if row[0] == counterpart) == [
         ("AUD", Decimal("-688.95")),
         ("JPY", Decimal("3.00")),
@@ -278,6 +278,7 @@ def test_other_differences_have_their_reasons(many: Stores, figures: Figures) ->
         "unknown partner nobody</bdi> (the matching record names <bdi>first Ltd</bdi>)"
         in render_report(found)
     )
+    assert "has the opposite amounts, so both cancel." in text_of(render_report(found))
     assert ("not due yet", Decimal("-3.00")) in values(figures, "reasons", "reason", "difference")
 
 

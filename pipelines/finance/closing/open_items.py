@@ -103,8 +103,12 @@ FROM items
 UNION ALL BY NAME
 SELECT
     'month' AS kind, rests.* EXCLUDE (is_explained),
-    CASE months.verdict WHEN 'within tolerance' THEN months.verdict
-        WHEN 'tentative' THEN 'not due yet' WHEN 'balanced' THEN 'rounding'
+    CASE WHEN months.verdict = 'within tolerance' THEN months.verdict
+        WHEN months.verdict = 'tentative' THEN 'not due yet'
+        WHEN months.verdict = 'balanced' THEN 'rounding'
+        WHEN rests.is_explained THEN 'differences without a break'
+        WHEN starts_with(months.cause, 'unknown partner ') THEN 'opposite of unknown partner'
+        WHEN starts_with(months.cause, 'other partner ') THEN 'opposite of another partner'
         ELSE 'differences without a break' END AS reason,
     if(rests.is_explained, 'several causes', months.cause) AS because
 FROM rests

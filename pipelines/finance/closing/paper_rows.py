@@ -112,7 +112,7 @@ TITLES: Final = {
     "matching": "Usage beside what bills it; lines that bill no usage are only on sheet billed",
     "breaks": "Breaks of the month, with the decisions; above zero, more is billed than used",
     "corrections": "Corrections of closed months that are posted to this month",
-    "opening": "Unbilled usage before this month",
+    "opening": "Unbilled usage before this month; above zero, more is used than billed",
     "journal": "Lines of journal.csv, for the ledger",
     "open items": "Unbilled usage at the month end: accrued, or why not; below 0: overbilled",
 }

@@ -81,6 +81,8 @@ Unbilled usage at the end of {}: what the journal accrues, and why not the rest
 Above zero, more is used than billed; below zero, more is billed than used.
 closing balance = accrued + all columns behind it, so that what is not explained is 0.
 Below the total of a currency: of which months that is what is accrued, exact, and the rounding.
+Opposite of unknown or another partner: the other side of a break under a wrong partner, at the \
+partner that the matching record names. Both cancel.
 Sheet open items has the rows with the month of each. Items without a month are in no balance.
 The journal has no bills, also no disputed ones: the ledger has them from their invoices, and own \
 books do not change what is accrued. Each entry is rounded once, half to even."""

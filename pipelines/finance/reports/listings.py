@@ -54,7 +54,8 @@ ABOUT_PARTS: Final = (
 DIFFERENCE: Final = "Difference = billed + credit notes \u2212 used"
 PARTS_OF_IT: Final = (
     f"{DIFFERENCE} = overbilled \u2212 unbilled usage + other differences. Overbilled and unbilled "
-    "usage are the open breaks of today, without those with own books."
+    "usage are the open breaks of today, without those with own books; the opposite amount of one "
+    "under a wrong partner is among the other differences."
 )
 OF_OWN_BOOKS: Final = (
     "Difference: what the service has minus what own books have. It is no part of billed minus "
@@ -291,7 +292,7 @@ LISTINGS: Final = (
             ),
             CONNECTION,
             MONTH,
-            Column("side", "Used or billed"),
+            Column("side", "Used, or billed net of credit notes"),
             Column("before", "Amount before", "amount"),
             Column("now", "Amount", "amount"),
             Column("difference", "Change", "change", opens=True),

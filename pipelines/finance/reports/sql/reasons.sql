@@ -30,9 +30,9 @@ WITH found AS (
         CASE WHEN months.verdict = 'tentative' THEN 'not due yet'
              WHEN months.verdict = 'within tolerance' THEN months.verdict
              WHEN starts_with(months.cause, 'unknown partner ')
-                THEN 'usage or bill names an unknown partner'
+                THEN 'unknown partner (opposite amount, at the known partner)'
              WHEN starts_with(months.cause, 'other partner ')
-                THEN 'usage and bill name two partners'
+                THEN 'usage and bill name two partners (opposite amount, at the other one)'
              WHEN explained.connection IS NOT NULL
                 THEN 'months with several causes'
              ELSE months.cause END AS reason, 1 AS number
