@@ -163,6 +163,7 @@ class Tolerance(values.Table):
 
 
 Account = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]*\S[^\x00-\x1f\x7f]*$")]
+Side = Literal["payable", "receivable"]
 EntryKind = Literal["not_billed", "different", "correction"]
 
 
@@ -178,13 +179,13 @@ class OtherAccounts(values.Table):
 class Accounts(values.Table):
     """Accounts of the ledger for the journal of a closed month. Without them, there is none."""
 
-    side: Literal["payable", "receivable"] = _role(
-        "payable: what is billed is a cost; receivable: it is revenue", ...
-    )
+    side: Side = _role("payable: what is billed is a cost; receivable: it is revenue", ...)
     accrued: Account = _role("usage that is not billed yet", ...)
     result: Account = _role("cost or revenue of the month", ...)
     correction: Account = _role("cost or revenue of months that are closed", ...)
     rounding: Account = _role("differences of rounding to minor units", ...)
+    names: dict[Account, Account] = Field(default_factory=dict)
+    """name of each account, for readers of report and working paper: [accounts.names]"""
     kind: dict[EntryKind, OtherAccounts] = Field(default_factory=dict)
     """others for a kind: [accounts.kind.different]"""
     partner: dict[str, OtherAccounts] = Field(default_factory=dict)

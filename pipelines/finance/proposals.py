@@ -248,11 +248,16 @@ def _rendered(mapping: Mapping, version: int, rows: list[Row]) -> str:
 
 def _fields(name: str, table: Table, evidence: dict[str, str]) -> Iterator[str]:
     """Yield the fields of a table, then its tables: TOML wants that order."""
-    tables = {field: value for field, value in table if isinstance(value, dict)}
+    tables = {field: value for field, value in table if _has_tables(value)}
     for field in type(table).model_fields:
         if field not in tables:
             yield from _entry(table, field, evidence.get(f"{name}.{field}", ""))
     yield from _tables(name, tables)
+
+
+def _has_tables(value: Any) -> bool:
+    """Return whether a value has tables by name. One of texts by name is written in one line."""
+    return isinstance(value, dict) and not any(isinstance(each, str) for each in value.values())
 
 
 def _named_tables(

@@ -124,11 +124,10 @@ def _read_accrual(
         copies = db.execute(STANDING_COPY, {"month": month}).fetchall()
         copy = copies[0][0] if copies else None
         written = _read_written(stores, month, copy) if copy else None
-        side = accounts.side if accounts else None
         if written is not None:
             months = _read_months(stores, month, copies[0][0])
-            return Accrual(side, month, written, copy, is_written=True, months=months)
-        today = Accrual(side, month, read_accrual(db, month), copy, is_written=False)
+            return Accrual(accounts, month, written, copy, is_written=True, months=months)
+        today = Accrual(accounts, month, read_accrual(db, month), copy, is_written=False)
         today = replace(today, months=read_accrued_months(db))
         return _with_reversed(stores, db, today)
     return None

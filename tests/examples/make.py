@@ -45,6 +45,9 @@ accrued = "2190"
 result = "5100"
 correction = "5190"
 rounding = "5900"
+[accounts.names]
+"2190" = "Accrued cost of usage"
+"5100" = "Cost of usage"
 
 [own.ledger]
 against = "billing"

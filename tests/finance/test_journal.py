@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import openpyxl
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -18,10 +19,11 @@ from pipelines.core.errors import ConfigurationError
 from pipelines.finance.books import make_books
 from pipelines.finance.close import close_month, reopen_month
 from pipelines.finance.closing.accrual import read_accrual
-from pipelines.finance.closing.entries import JournalBasis
+from pipelines.finance.closing.entries import COLUMNS, JournalBasis
 from pipelines.finance.closing.journal import describe_journal, write_journal
 from pipelines.finance.currencies import minor_unit
-from pipelines.finance.mapping import Accounts, mapping_of, parse_mapping
+from pipelines.finance.mapping import Accounts, mapping_of, parse_mapping, read_mapping
+from pipelines.finance.proposals import accept
 from pipelines.finance.report import judge, read_figures_of_books
 from pipelines.finance.reports.render import render_page
 from pipelines.warehouse.duckdb_file import Row
@@ -186,6 +188,47 @@ def test_the_report_has_the_accrual_of_a_closed_month_as_its_journal(books: Stor
     assert closed.months == open_.months
     page = text_of(render_page(read_figures_of_books(books)))
     assert "Oct 2026 is closed. Its journal, in copy 001, accrues EUR" in page
+
+
+NAMES = """
+[accounts.names]
+"2190" = "Accrued usage"
+"5100" = "Cost of usage"
+"""
+
+
+@pytest.mark.long
+def test_readers_see_who_bills_whom_and_what_accounts_are_called(books: Stores) -> None:
+    publish_used(books, mapping=TERMS)
+    page = text_of(render_page(read_figures_of_books(books)))
+    assert "Who bills whom is not known" in page
+    publish_used(books, mapping=TERMS + ACCOUNTS.replace("payable", "receivable"))
+    page = text_of(render_page(read_figures_of_books(books)))
+    assert "You bill the partners, and they pay you." in page
+    assert ": debit 2190, credit 5100." in page
+    publish_used(books, mapping=TERMS + ACCOUNTS + NAMES)
+    page = text_of(render_page(read_figures_of_books(books)))
+    assert "The partners bill you, and you pay their bills." in page
+    assert ": debit 5100 Cost of usage, credit 2190 Accrued usage." in page
+    close(books)
+    folder = entries_of(books).parent
+    summary, *_others, journal, _open, _roll, _accrual, _signed = openpyxl.load_workbook(
+        folder / "2026-09.xlsx"
+    )
+    assert summary["A2"].value.startswith("The partners bill you")
+    rows = [*journal.iter_rows(values_only=True)]
+    head = next(list(row) for row in rows if row[0] == "currency")
+    place = head.index("account")
+    assert head[place + 1] == "account name"
+    shown_names = {row[place : place + 2] for row in rows if row[0] in ("EUR", "JPY")}
+    assert shown_names == {("2190", "Accrued usage"), ("5100", "Cost of usage")}
+    # The columns of the journal are a format.
+    assert [*journal_of(books)[0]] == [*COLUMNS]
+    accept(books, replace=True)
+    kept = read_mapping(books.home.mapping_file)
+    assert kept
+    assert kept.accounts
+    assert kept.accounts.names == {"2190": "Accrued usage", "5100": "Cost of usage"}
 
 
 def entries_of(stores: Stores) -> Path:

@@ -134,7 +134,8 @@ def find_entries(
 ) -> tuple[str, dict[str, Any]]:
     """Return the statement of the lines of a journal, also of what is left out, and what it binds.
 
-    `close` is the first day of the month and the number of its copy. Raises duckdb.Error.
+    `close` is the first day of the month and the number of its copy. Table `account_names` has the
+    names of accounts afterwards. Raises duckdb.Error.
     """
     month, number = close
     amount = find_unbilled(db, month)
@@ -157,6 +158,9 @@ def find_entries(
     query = QUERY.format(entry=ENTRY, amount=amount, cancelled=cancelled)
     rows = db.from_arrow(_rows_of(basis.accounts))
     rows.query("rows", "CREATE OR REPLACE TEMP TABLE accounts AS FROM rows")
+    db.execute("CREATE OR REPLACE TEMP TABLE account_names (account VARCHAR, name VARCHAR)")
+    for named in basis.accounts.names.items():
+        db.execute("INSERT INTO account_names VALUES ($1, $2)", named)
     return query, bound
 
 

@@ -71,11 +71,13 @@ FROM copied.opening AS rows""",
     "journal": """
 SELECT
     lines.currency, lines.connection, lines.partner, lines.period, lines.date, lines.kind,
-    lines.account, lines.debit::DECIMAL(38, 4) AS debit, lines.credit::DECIMAL(38, 4) AS credit,
+    lines.account, names.name AS account_name, lines.debit::DECIMAL(38, 4) AS debit,
+    lines.credit::DECIMAL(38, 4) AS credit,
     if(lines.kind = 'accrual' AND lines.source = lines.close AND lines.amount IS NOT NULL,
         if(lines.amount < 0, 1, -1) * coalesce(lines.debit, lines.credit)::DECIMAL(38, 4), NULL
     )::DECIMAL(38, 4) AS accrued, lines.entry, lines.source, lines.close
 FROM copied.entries AS lines
+LEFT JOIN account_names AS names USING (account)
 WHERE lines.debit IS NOT NULL OR lines.credit IS NOT NULL""",
     "open items": """
 SELECT

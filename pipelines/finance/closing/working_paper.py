@@ -15,7 +15,9 @@ from pipelines.finance.closing.open_items import ACCRUED, NO_MONTH
 from pipelines.finance.closing.paper_rows import write_rows
 from pipelines.finance.closing.sheets import PARTNER, Key, Paper, Term
 from pipelines.finance.closing.sign_off import write_sign_off
+from pipelines.finance.mapping import Side
 from pipelines.finance.reconcile.close_copy import ENTRIES
+from pipelines.finance.reports.text import WHO_BILLS
 from pipelines.warehouse.duckdb_file import Row, fetch_rows
 
 USED: Final = Term("used", "used")
@@ -90,6 +92,7 @@ NO_JOURNAL: Final = """
 No accounts are set, so there is no journal: this is what it would accrue."""
 SUMMARY_TITLE: Final = """\
 Usage and billing of {}
+{}
 difference = billed + credited - used. Above zero, more is billed than used.
 Not counted: void, draft and cancelled bills, which are in no other figure.
 Verdict and open breaks are of usage and billing. Sheet breaks also has uncertain and resolved \
@@ -108,11 +111,13 @@ Partners are identifiers: a signed copy never changes, so nobody could erase a n
 The report has the names, and so has reconciliation.partners of the books."""
 
 
-def write_working_paper(db: duckdb.DuckDBPyConnection, file: Path, signed: Row) -> None:
+def write_working_paper(
+    db: duckdb.DuckDBPyConnection, file: Path, signed: Row, side: Side | None
+) -> None:
     """Write the workbook of a copy, whose tables are views in schema `copied`.
 
-    `signed` is what is known of the close, shown on the last sheet. Raises StorageFailed, OSError,
-    duckdb.Error.
+    `signed` is what is known of the close, shown on the last sheet; `side` says who bills whom.
+    Raises StorageFailed, OSError, duckdb.Error.
     """
     options = {
         "constant_memory": True,
@@ -126,7 +131,7 @@ def write_working_paper(db: duckdb.DuckDBPyConnection, file: Path, signed: Row) 
         has_journal = (file.parent / ENTRIES).exists()
         write_rows(db, paper, has_journal=has_journal)
         rollforward = paper.add_sheet("roll-forward")
-        title = SUMMARY_TITLE.format(signed["month"])
+        title = SUMMARY_TITLE.format(signed["month"], WHO_BILLS[side])
         _write_figures(paper, summary, (title, SUMMARY), fetch_rows(db, PARTNERS))
         title = ROLLFORWARD_TITLE.format(signed["month"])
         _write_figures(paper, rollforward, (title, ROLLFORWARD), fetch_rows(db, BALANCES))

@@ -171,7 +171,8 @@ def _write_files(db: duckdb.DuckDBPyConnection, close: Close, folder: Path, basi
     signed = _signed(db, close, basis, previous)
     # The paper names the digests of all files before it, the manifest those of all others.
     with_digests = {**signed, "sha256": _digests(folder)}
-    write_working_paper(db, folder / f"{signed['month']}.xlsx", with_digests)
+    side = basis.journal.accounts.side if basis.journal else None
+    write_working_paper(db, folder / f"{signed['month']}.xlsx", with_digests, side)
     (folder / PAGE).write_text(basis.page, encoding="utf-8")
     (folder / MAPPING).write_bytes(basis.mapping)
     verify = files("pipelines.finance.closing").joinpath("verify.py")

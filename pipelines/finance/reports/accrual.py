@@ -3,25 +3,23 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import Literal
 
+from pipelines.finance.mapping import Accounts
 from pipelines.warehouse.duckdb_file import Row
-
-Side = Literal["payable", "receivable"]
 
 
 @dataclass(frozen=True)
 class Accrual:
     """What the journal of the newest month that is over accrues: `rows` by currency and reason.
 
-    `side` is None where `mapping.toml` has no accounts. `copy` is the number of the copy of a
+    `accounts` is None where `mapping.toml` has no accounts. `copy` is the number of the copy of a
     month that is closed (None: it is not). `is_written`: the rows are those of its journal.
     Otherwise they are what a journal would have today, and `reversed_rows` are what the journal of
     `reversed_month`, the last that was written, accrued: it reverses them a month later. `months`
     has what is accrued by month of the usage, exact; none where that is not known.
     """
 
-    side: Side | None
+    accounts: Accounts | None
     month: date
     rows: Sequence[Row]
     copy: int | None

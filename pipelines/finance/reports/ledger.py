@@ -9,7 +9,8 @@ from datetime import date
 from decimal import Decimal
 from typing import Any
 
-from pipelines.finance.reports.accrual import Accrual, Side
+from pipelines.finance.mapping import Accounts, Side
+from pipelines.finance.reports.accrual import Accrual
 from pipelines.finance.reports.amounts import EXACT, Amount, Sums, add_up, sums_as_json
 from pipelines.finance.reports.month_verdicts import sums_by_reason
 from pipelines.warehouse.duckdb_file import Row
@@ -22,13 +23,15 @@ class Ledger:
     `claim` and `to_pay` are open breaks: what you may claim, and what you may have to pay; both are
     empty without a `side`. `withheld` is the part of what is overbilled on bills that are not paid,
     None where nobody knows what is paid. Neither follows of `unclear_overbilled` and
-    `unclear_unbilled`. `accrued` is rounded as the journal rounds it, `left_out` has exact sums by
-    reason. Both are of the journal in copy number `copy` if `is_written`, else of one that would be
-    written today. `months` has it by month of the usage, exact, the newest first. Then `reversed`
-    is what the last journal accrued, of `reversed_month`, and reverses after it.
+    `unclear_unbilled`. `entry` says which accounts the journal debits and credits. `accrued` is
+    rounded as the journal rounds it, `left_out` has exact sums by reason. Both are of the journal
+    in copy number `copy` if `is_written`, else of one that would be written today. `months` has it
+    by month of the usage, exact, the newest first. Then `reversed` is what the last journal
+    accrued, of `reversed_month`, and reverses after it.
     """
 
     side: Side | None
+    entry: str
     month: date
     copy: int | None
     is_written: bool
@@ -105,10 +108,11 @@ def read_as_ledger(
     overbilled = kinds.get("overbilled", {})
     claim: Sums = {}
     to_pay: Sums = {}
-    if accrual.side == "payable":
+    side = accrual.accounts.side if accrual.accounts else None
+    if side == "payable":
         claim = overbilled
         to_pay = unbilled
-    elif accrual.side == "receivable":
+    elif side == "receivable":
         claim = unbilled
         to_pay = overbilled
     others = [{**row, "difference": row["amount"]} for row in accrual.rows if row["reason"]]
@@ -116,7 +120,8 @@ def read_as_ledger(
     if not accrual.is_written and (not_yet := _opposite(add_up(not_due, order, "number"))):
         left_out["not due yet"] = not_yet
     return Ledger(
-        side=accrual.side,
+        side=side,
+        entry=_entry(accrual.accounts),
         month=accrual.month,
         copy=accrual.copy,
         is_written=accrual.is_written,
@@ -131,6 +136,20 @@ def read_as_ledger(
         reversed_month=accrual.reversed_month,
         reversed=_posted(accrual.reversed_rows, order),
     )
+
+
+def _entry(accounts: Accounts | None) -> str:
+    """Return which accounts the journal debits and credits for usage; empty without accounts."""
+    if accounts is None:
+        return ""
+    debit, credit = (
+        f"{account} {accounts.names.get(account, '')}".strip()
+        for account in (accounts.result, accounts.accrued)
+    )
+    if accounts.side == "receivable":
+        debit, credit = credit, debit
+    others = "; some kinds or partners have other accounts"
+    return f"debit {debit}, credit {credit}{others if accounts.kind or accounts.partner else ''}"
 
 
 def _by_month(rows: Iterable[Row], order: Sequence[str | None]) -> dict[date, Sums]:

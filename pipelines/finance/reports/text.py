@@ -2,8 +2,18 @@
 
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from typing import Final
 
 from pipelines.finance.currencies import digits_of
+
+# By `side` of `[accounts]` in mapping.toml; None: it has none.
+WHO_BILLS: Final = {
+    "payable": "The partners bill you, and you pay their bills. You may claim back what is "
+    "overbilled, and they may still bill unbilled usage.",
+    "receivable": "You bill the partners, and they pay you. They may claim back what is "
+    "overbilled, and you may still bill unbilled usage.",
+    None: "Who bills whom is not known: mapping.toml has no [accounts].",
+}
 
 
 def format_amount(value: Decimal | None, currency: str | None, *, signed: bool = False) -> str:
