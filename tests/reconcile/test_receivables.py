@@ -80,7 +80,7 @@ def test_what_is_overbilled_is_claimed_from_paid_bills_and_withheld_from_others(
     assert ledger.withheld
     amounts = (ledger.claim["EUR"], ledger.paid()["EUR"])
     assert [str(each.amount) for each in amounts] == ["11.00", "6.50"]
-    assert ledger.withheld["EUR"] == Amount("EUR", Decimal("4.50"), 3)
+    assert ledger.withheld["EUR"] == Amount("EUR", Decimal("4.50"), 2)
     text = page_text(stores)
     claimed = "claim EUR&nbsp;6.50 back from bills that are paid as the service says"
     assert f"{claimed}, withhold EUR&nbsp;4.50 of bills that are not" in text

@@ -15,7 +15,7 @@ from pipelines.finance.reports.listing import Detail, Listing
 from pipelines.finance.reports.listings import LISTINGS, STATEMENT
 from pipelines.finance.reports.month_verdicts import every_month
 from pipelines.finance.reports.queries import Figures
-from pipelines.finance.reports.to_do import to_do
+from pipelines.finance.reports.to_do import to_do, treatment
 from pipelines.finance.reports.verdicts import is_all_known
 from pipelines.warehouse.duckdb_file import fetch_rows
 
@@ -38,6 +38,12 @@ CREATE OR REPLACE TEMP VIEW to_pay AS
 SELECT
     NULL::VARCHAR AS connection, NULL::VARCHAR AS bill, NULL::VARCHAR AS currency,
     NULL::DATE AS due_on, NULL::DECIMAL(18, 2) AS open_amount, NULL::VARCHAR AS days
+LIMIT 0
+"""
+# Query `withheld_breaks` has no table where nobody knows what is paid.
+NOTHING_WITHHELD: Final = """
+CREATE TEMP TABLE IF NOT EXISTS withheld_breaks AS
+SELECT NULL::VARCHAR AS break_id, NULL::DECIMAL(18, 2) AS amount
 LIMIT 0
 """
 MOST_STATEMENTS: Final = 5_000
@@ -66,6 +72,7 @@ def read_details(
     knows_payments = rule is not None and rule["evaluated"]
     db.execute("SET VARIABLE knows_payments = $1", [knows_payments])
     db.execute(CREATE_TO_PAY if knows_payments else NOTHING_TO_PAY)
+    db.execute(NOTHING_WITHHELD)
     for name in LISTED:
         with suppress(duckdb.CatalogException):
             db.execute(CREATE_LISTED.format(name=name, query=_query(name)))
@@ -104,6 +111,9 @@ def _read(db: duckdb.DuckDBPyConnection, listing: Listing, figures: Figures) -> 
     rows = Detail(listing, columns, 0).rows
     if "remedy" in columns:
         columns["remedy"] = _to_do(columns)
+    if "follows" in columns:
+        side = figures.accrual.side if figures.accrual else None
+        columns["treatment"] = _treatments(columns, side)
     if listing.table:
         ((rows,),) = db.execute(COUNT.format(table=listing.table)).fetchall()
     return Detail(listing, columns, rows)
@@ -114,6 +124,15 @@ def _to_do(columns: dict[str, list[Any]]) -> list[str]:
     differences = (each and Decimal(each) for each in columns["difference"])
     breaks = (columns.pop("rule"), columns["cause"], differences, columns["remedy"])
     return [*map(to_do, *breaks)]
+
+
+def _treatments(columns: dict[str, list[Any]], side: str | None) -> list[str | None]:
+    """Return what each break means for who pays; take the column from which it follows away."""
+    rows = zip(columns.pop("follows"), columns["paid"], columns["unpaid"], strict=True)
+    return [
+        treatment(side, follows, paid=bool(paid), unpaid=bool(unpaid))
+        for follows, paid, unpaid in rows
+    ]
 
 
 def _query(name: str) -> str:

@@ -113,6 +113,9 @@ LISTINGS: Final = (
             Column("used", "Used", "amount"),
             Column("billed", "Billed", "amount"),
             Column("difference", "Difference", "change"),
+            Column("treatment", "Treatment", empty="none"),
+            Column("paid", "Overbilled, paid", "amount"),
+            Column("unpaid", "Overbilled, unpaid", "amount"),
             Column("due", "Bill due", "day", empty="none: from month end"),
             Column("age", "Age, days", "days", empty="no month"),
             Column("first_seen", "First seen", "day"),
@@ -123,8 +126,10 @@ LISTINGS: Final = (
         "partner-sync breaks",
         "An open break is a difference that nobody has explained or resolved yet: + is overbilled, "
         "\u2212 is unbilled usage. Select its number to see its records and what to do. Age counts "
-        "from the day when the bill was due where that is known, otherwise from the month end.",
-        filters=("severity", "state"),
+        "from the day when the bill was due where that is known, otherwise from the month end. "
+        "Treatment: what an open break means for who pays. Overbilled, paid: on bills that "
+        "are paid, as the service says. Overbilled, unpaid: no more than is open of its bills.",
+        filters=("severity", "treatment", "state"),
     ),
     Listing(
         "records",

@@ -31,7 +31,7 @@ from pipelines.finance.reports.queries import Figures
 from pipelines.finance.reports.tables import by_currency, lay_out_ages, lay_out_breaks
 from pipelines.finance.reports.templates import templates_of
 from pipelines.finance.reports.text import WHO_BILLS, format_amount
-from pipelines.finance.reports.to_do import to_do
+from pipelines.finance.reports.to_do import TREATMENTS, to_do
 from pipelines.finance.reports.verdicts import judge
 from pipelines.warehouse.duckdb_file import Row
 
@@ -179,7 +179,8 @@ def _environment() -> Environment:
     made = templates_of("pipelines.finance.reports")
     made.filters |= {"code": mark_code, "kind": _kind, "finding": _finding}
     made.filters |= {"to_do": _to_do, "brief": brief}
-    made.globals |= {"who_bills": WHO_BILLS, "flux_parts": PARTS, "about_parts": ABOUT_PARTS}
+    made.globals |= {"who_bills": WHO_BILLS, "treatments": TREATMENTS}
+    made.globals |= {"flux_parts": PARTS, "about_parts": ABOUT_PARTS}
     made.globals |= {"scale_of": scale_of, "number": counted, "Answer": Answer, "SignOff": SignOff}
     return made
 

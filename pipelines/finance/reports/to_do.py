@@ -1,5 +1,7 @@
 """Says what to do about a break: of its cause, otherwise of its rule and which side has more.
 
+`treatment` says in a word what follows for who pays.
+
 It names no command: what a rule says with commands is in `reconciliation.rules`.
 """
 
@@ -30,6 +32,13 @@ OF_RULE: Final = {
         "Ask why these lines reduce the bill, or have them accepted.",
     ),
 }
+# What open breaks mean for who pays: of what is overbilled on bills that are paid, on those that
+# are not, and where nobody knows; and of what is unbilled.
+TREATMENTS: Final = {
+    "payable": ("claim back", "withhold", "claim", "may have to pay"),
+    "receivable": ("pay back", "waive", "may have to pay", "claim"),
+}
+AND: Final = " and "  # the list filters by one of several treatments
 NEW_VALUE: Final = ", with the new "
 
 
@@ -42,3 +51,20 @@ def to_do(rule: str, cause: str, difference: Decimal | None, remedy: str | None)
         overbilled, underbilled = OF_RULE[rule]
         return underbilled if difference is not None and difference < 0 else overbilled
     return remedy or ""
+
+
+def treatment(side: str | None, follows: str | None, *, paid: bool, unpaid: bool) -> str | None:
+    """Return what an open break means for who pays; None if nothing is known.
+
+    `follows` is its reason in query `claim_breaks`; `paid` and `unpaid`: it is overbilled on such
+    bills, neither where nobody knows it.
+    """
+    if not side or not follows:
+        return None
+    if follows.startswith("unclear "):
+        return f"not clear: {follows.removeprefix('unclear ')}"
+    of_paid, of_unpaid, overbilled, unbilled = TREATMENTS[side]
+    if follows == "unbilled":
+        return unbilled
+    parts = [word for word, has_it in ((of_paid, paid), (of_unpaid, unpaid)) if has_it]
+    return AND.join(parts) or overbilled

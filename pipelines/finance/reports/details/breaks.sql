@@ -9,9 +9,14 @@ SELECT
     strftime(breaks.due_on, '%Y-%m-%d') AS due,
     strftime(breaks.first_seen, '%Y-%m-%d') AS first_seen, breaks.owner,
     if(breaks.uncertain IS NULL, NULL, 'uncertain') AS state,
+    claims.reason AS follows, exact(withheld.amount) AS unpaid,
+    if(claims.reason = 'overbilled' AND getvariable('knows_payments'),
+        nullif(exact(breaks.difference - coalesce(withheld.amount, 0)), '0'), NULL) AS paid,
     coalesce(breaks.uncertain, breaks.doubt) AS uncertain, breaks.rows, breaks.rule, rules.remedy
 FROM reconciliation.breaks AS breaks
 LEFT JOIN breaks AS named USING (break_id)
+LEFT JOIN claim_breaks AS claims USING (break_id)
+LEFT JOIN withheld_breaks AS withheld USING (break_id)
 JOIN break_order AS places USING (break_id)
 LEFT JOIN reconciliation.rules AS rules ON rules.rule = breaks.rule
 WHERE breaks.state <> 'resolved' AND breaks.own_source IS NULL

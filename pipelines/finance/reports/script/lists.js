@@ -58,11 +58,17 @@ const Lists = (() => {
     const part = fold((wanted ?? "").trim());
     return rows.filter((row) => {
       const has = (name) => !filters[name] || !(name in row) || text(row[name]) === filters[name];
-      if (![...EXACT, ...own].every(has)) return false;
+      const hasPart = (name) => has(name) || parts(row[name]).includes(filters[name]);
+      if (!EXACT.every(has) || !own.every(hasPart)) return false;
       if (!wanted || !("partner" in row) || (filters.partner_id && "partner_id" in row)) return true;
       if (isName) return FOUND_BY.some((name) => row[name] === wanted);
       return FOUND_BY.some((name) => row[name] && fold(row[name]).includes(part));
     });
+  }
+
+  // Return what a value says: of treatments, it may be two.
+  function parts(value) {
+    return text(value).split(" and ");
   }
 
   function text(value) {
@@ -74,11 +80,16 @@ const Lists = (() => {
     return [...new Set(rows.map((row) => text(row[name])))];
   }
 
+  // Return the different values by which a list of its own can be filtered.
+  function choices(rows, name) {
+    return [...new Set(values(rows, name).flatMap((value) => name === "treatment" ? parts(value) : [value]))];
+  }
+
   // Return the currencies of rows, in the order that all parts of the page have.
   function inOrder(rows, currencies) {
     const place = (currency) => (currencies.indexOf(currency) + 1) || Infinity;
     return values(rows, "currency").sort((one, other) => place(one) - place(other) || 0);
   }
 
-  return { names, load, select, values, inOrder, text, FILTERS };
+  return { names, load, select, values, choices, inOrder, text, FILTERS };
 })();

@@ -206,7 +206,7 @@
 
   function ownFilter(list, column) {
     const text = (value) => Cells.textOf(column, { [column.name]: value });
-    const options = Lists.values(list.rows, column.name).map((value) => element("option", { value }, text(value)));
+    const options = Lists.choices(list.rows, column.name).map((value) => element("option", { value }, value === "none" ? text(null) : text(value)));
     const all = element("option", { value: "" }, "all");
     return element("label", {}, `${column.label} `, element("select", { name: column.name }, all, ...options));
   }
