@@ -9,6 +9,7 @@ from sqlalchemy import select
 
 from pipelines.config.values import read_content
 from pipelines.core.errors import ConfigurationError
+from pipelines.core.text import decode_text
 from pipelines.finance.doubt import NOT_MAPPED
 from pipelines.finance.mapping import REMEDY, content_digest, mapping_of
 from pipelines.finance.reconcile.basis import Inputs
@@ -34,7 +35,7 @@ def read_inputs(stores: Stores) -> Inputs:
     try:
         content = read_content(file)
         digest_of_mapping = content_digest(content)
-        mapping_text = content.decode("utf-8", "replace")
+        mapping_text = _text_of(content)
         mapping = mapping_of(content, file)
     except ConfigurationError as error:
         problem = f"{error} {error.remedy}"
@@ -57,6 +58,14 @@ def read_inputs(stores: Stores) -> Inputs:
         closes=closes,
         erased=erased,
     )
+
+
+def _text_of(content: bytes) -> str:
+    """Return the text of a mapping file, also of one that cannot be read as a whole."""
+    try:
+        return decode_text(content)
+    except UnicodeDecodeError:
+        return content.decode("utf-8", "replace")
 
 
 def read_closes(stores: Stores) -> dict[Path, Close]:

@@ -4,7 +4,6 @@ The service does not document these fields, so none is assumed. A role without a
 and what needs it is not evaluated.
 """
 
-import tomllib
 from decimal import Decimal
 from hashlib import sha256
 from pathlib import Path
@@ -283,11 +282,14 @@ def mapping_of(content: bytes, file: Path) -> Mapping | None:
 
 
 def parse_mapping(text: str) -> Mapping:
-    """Return the mapping that a text is, which was valid before. Raises ConfigurationError."""
-    content = tomllib.loads(text)
-    if not content:
+    """Return the mapping that books or a copy keep as text. Raises ConfigurationError.
+
+    Books also keep the text of a mapping that is wrong; nothing is evaluated by it.
+    """
+    mapping = mapping_of(text.encode(), Path("mapping.toml"))
+    if mapping is None:
         raise ConfigurationError("The mapping is empty: no amount can be read.", REMEDY)
-    return TypeAdapter(Mapping).validate_python(content)
+    return mapping
 
 
 def mapping_digest(file: Path) -> str:

@@ -306,6 +306,36 @@ def test_a_mapping_that_cannot_be_read_leaves_the_last_books(stores: Stores) -> 
     assert not make_books(stores).is_new
 
 
+@pytest.mark.parametrize("mark", ["utf-8-sig", "utf-16"])
+def test_a_mapping_with_a_byte_order_mark_is_read_by_every_command(
+    stores: Stores, mark: str
+) -> None:
+    """Editors of Windows write one. Books kept it, and commands that read their text crashed."""
+    file = stores.home.mapping_file
+    file.write_bytes(file.read_text().encode(mark))
+    make_books(stores)
+    cli = Cli(stores.home)
+    assert cli.json("sql", "SELECT count(*) AS n FROM matches") == [{"n": 1}]
+    cli("report")
+    cli("export", "books", "--records")
+    cli("close", "month", "2026-09", "--preparer=ann", "--reviewer=bob", "--accept-open=why")
+    assert verify_files(stores)["damaged"] == []
+
+
+@pytest.mark.parametrize("wrong", [b"[usage\n", b"\xff\xff", b'[usage]\nno_role = "amount"\n'])
+def test_books_of_a_wrong_mapping_are_a_message_in_every_command(
+    stores: Stores, wrong: bytes
+) -> None:
+    stores.home.mapping_file.write_bytes(wrong)
+    make_books(stores)
+    cli = Cli(stores.home)
+    assert cli.json("sql", "SELECT count(*) AS n FROM current.usage") == [{"n": 1}]
+    cli("report", code=3)
+    cli("export", "books")
+    assert "mapping propose" in cli("export", "books", "--records", "--folder=out", code=2).stderr
+    assert "mapping.toml" in cli("close", "prepare", "2026-09", code=2).stderr
+
+
 def test_no_value_is_lost_where_columns_have_one_name() -> None:
     with duckdb.connect() as db:
         (row,) = answer(db, "SELECT 1 AS a, 2 AS a, 3 AS a_2, 4 AS a")

@@ -4,6 +4,7 @@ from random import Random
 
 import pytest
 
+from pipelines.core.errors import ConfigurationError
 from pipelines.core.files import write_durably
 from pipelines.finance import own_check
 from pipelines.finance.books import make_books
@@ -88,5 +89,5 @@ def test_a_row_of_no_known_connection_is_not_left_out_in_silence(own: Stores) ->
     }.items(),
 )
 def test_roles_that_leave_rows_to_chance_are_refused(roles: str, why: str) -> None:
-    with pytest.raises(ValueError, match=why):
+    with pytest.raises(ConfigurationError, match=why):
         parse_mapping(MAPPING + LEDGER + roles)

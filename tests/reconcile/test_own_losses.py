@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from pipelines.core.errors import ConfigurationError
 from pipelines.core.files import write_durably
 from pipelines.finance import own_books, own_check
 from pipelines.finance.books import make_books
@@ -166,7 +167,7 @@ def test_a_role_that_the_service_lacks_is_a_reason(own: Stores) -> None:
 
 
 def test_a_quantity_of_bills_is_refused() -> None:
-    with pytest.raises(ValueError, match="quantity is of usage"):
+    with pytest.raises(ConfigurationError, match="quantity is of usage"):
         parse_mapping(MAPPING + LEDGER + 'quantity = "n"\n')
 
 

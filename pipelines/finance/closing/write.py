@@ -17,7 +17,7 @@ import duckdb
 from pipelines.core import stop
 from pipelines.core.errors import StorageFailed
 from pipelines.core.files import private_folder, remove, share, sync_file
-from pipelines.core.text import is_one_of, printable, quote_text
+from pipelines.core.text import decode_text, is_one_of, printable, quote_text
 from pipelines.files.store import FileStore
 from pipelines.finance.closing.entries import JournalBasis
 from pipelines.finance.closing.journal import write_journal
@@ -128,7 +128,7 @@ def write_copy(
         private_folder(part)
         hide_names(db, close.connections)
         if close.connections is not None:  # also in the rows of both sides
-            create_row_views(db, parse_mapping(basis.mapping.decode()), close.connections)
+            create_row_views(db, parse_mapping(decode_text(basis.mapping)), close.connections)
         _write_files(db, close, part, basis)
         digest = digest_of(part / MANIFEST)
         for file in part.iterdir():
