@@ -5,7 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
-from decimal import ROUND_HALF_EVEN, Decimal
+from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
 from typing import Any
 
@@ -438,7 +438,7 @@ def test_what_has_no_entry_is_listed(tmp_path: Path) -> None:
     ]
     with file.open(newline="") as source:
         assert {line["currency"] for line in csv.DictReader(source)} == {"JPY"}
-    assert "Accrued: JPY 12." in describe_journal(tmp_path)
+    assert "Accrued: JPY 13." in describe_journal(tmp_path)
 
 
 REASONS = [
@@ -498,7 +498,7 @@ ORDER BY reason, currency
 """
 Key = tuple[str, str, str]
 Rounded: Callable[[Decimal, str], Decimal] = lambda amount, currency: amount.quantize(  # noqa: E731
-    minor_unit(currency), ROUND_HALF_EVEN
+    minor_unit(currency), ROUND_HALF_UP
 )
 
 

@@ -113,17 +113,12 @@ SELECT
     )) AS reason)
 FROM rounded
 """
-# Amounts in minor units, half to even as in flux, and their text with as many digits as the
-# currency has. Zero is no line. Each case has the type of all: DuckDB would take one with fewer
-# digits for the others, too. Its `round` is half away from zero.
+# Amounts in minor units, and their text with as many digits as the currency has. Zero is no line.
+# Each case has the type of all: DuckDB would take one with fewer digits for the others, too.
 MACROS: Final = """
-CREATE OR REPLACE TEMP MACRO half_away(x, minor_unit) AS CASE minor_unit
+CREATE OR REPLACE TEMP MACRO cut(x, minor_unit) AS CASE minor_unit
     WHEN 1 THEN round(x, 0)::DECIMAL(38, 4) WHEN 0.01 THEN round(x, 2)::DECIMAL(38, 4)
     WHEN 0.001 THEN round(x, 3)::DECIMAL(38, 4) ELSE round(x, 4)::DECIMAL(38, 4) END;
-CREATE OR REPLACE TEMP MACRO cut(x, minor_unit) AS (half_away(x, minor_unit) - if(
-    2 * abs(x - half_away(x, minor_unit)) = minor_unit
-        AND half_away(x, minor_unit) % (2 * minor_unit) <> 0, sign(x) * minor_unit, 0
-))::DECIMAL(38, 4);
 CREATE OR REPLACE TEMP MACRO text_of(x, minor_unit) AS if(x > 0, left(x::VARCHAR,
     length(x::VARCHAR) - CASE minor_unit WHEN 1 THEN 5 WHEN 0.01 THEN 2 WHEN 0.001 THEN 1 ELSE 0 END
 ), NULL);

@@ -87,7 +87,8 @@ Opposite of unknown or another partner: the other side of a break under a wrong 
 partner that the matching record names. Both cancel.
 Sheet open items has the rows with the month of each. Items without a month are in no balance.
 The journal has no bills, also no disputed ones: the ledger has them from their invoices, and own \
-books do not change what is accrued. Each entry is rounded once, half to even."""
+books do not change what is accrued. Each entry is rounded once, half away from zero, \
+as ROUND of Excel does."""
 NO_JOURNAL: Final = """
 No accounts are set, so there is no journal: this is what it would accrue."""
 SUMMARY_TITLE: Final = """\

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 
-from pipelines.finance.mapping import Accounts
+from pipelines.finance.mapping import Accounts, Side
 from pipelines.warehouse.duckdb_file import Row
 
 
@@ -27,3 +27,8 @@ class Accrual:
     reversed_month: date | None = None
     reversed_rows: Sequence[Row] = ()
     months: Sequence[Row] = ()
+
+    @property
+    def side(self) -> Side | None:
+        """Who pays what is billed; None: `mapping.toml` has no accounts."""
+        return self.accounts.side if self.accounts else None

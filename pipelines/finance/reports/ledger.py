@@ -108,7 +108,7 @@ def read_as_ledger(
     overbilled = kinds.get("overbilled", {})
     claim: Sums = {}
     to_pay: Sums = {}
-    side = accrual.accounts.side if accrual.accounts else None
+    side = accrual.side
     if side == "payable":
         claim = overbilled
         to_pay = unbilled
