@@ -19,6 +19,7 @@ from pipelines.finance.closing import paper_rows, write
 from pipelines.finance.closing.accrual import read_written_months
 from pipelines.finance.closing.cells import Sheet, Styles
 from pipelines.finance.closing.holding import copies_with, remarks_with
+from pipelines.finance.closing.paper_rows import SIGNS
 from pipelines.finance.closing.sheets import Paper, Table
 from pipelines.finance.reconcile.close_copy import MANIFEST
 from tests.cli.conftest import Cli
@@ -43,6 +44,7 @@ SHEETS = [
     *("summary", "used", "billed", "matching", "breaks", "corrections", "opening"),
     *("open items", "roll-forward", "accrual", "sign-off"),
 ]
+WITHOUT_SIGNS = ("used", "billed", "journal", "sign-off")
 # An accrual and its reversal are no sum.
 BY_KIND = """
 SELECT
@@ -208,8 +210,12 @@ def test_every_total_is_a_formula_and_is_what_was_signed(two: Stores) -> None:
         assert workbook.sheetnames == [*SHEETS[:-4], *of_journal, *SHEETS[-4:]]
         texts = {str(cell.value) for sheet in workbook for row in sheet.iter_rows() for cell in row}
         assert {"ann", "bob", "first"} <= texts
+        for sheet in workbook:
+            said = [row[0] for row in sheet.iter_rows(max_row=12, values_only=True)]
+            assert said.count(SIGNS) == (sheet.title not in WITHOUT_SIGNS), sheet.title
         page = (folder / "report.html").read_text()
         assert "<html" in page
+        assert page.count("Signs are the opposite of those of breaks") == 1
         assert not any("first Ltd" in text for text in (*texts, page))
 
 

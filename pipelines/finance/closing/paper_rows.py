@@ -112,11 +112,11 @@ TITLES: Final = {
     "used": "Usage of the month",
     "billed": "Lines of bills of the month",
     "matching": "Usage beside what bills it; lines that bill no usage are only on sheet billed",
-    "breaks": "Breaks of the month, with the decisions; above zero, more is billed than used",
+    "breaks": "Breaks of the month, with the decisions",
     "corrections": "Corrections of closed months that are posted to this month",
     "opening": "Unbilled usage before this month; above zero, more is used than billed",
     "journal": "Lines of journal.csv, for the ledger",
-    "open items": "Unbilled usage at the month end: accrued, or why not; below 0: overbilled",
+    "open items": "Unbilled usage at the month end: accrued, or why not",
 }
 AMOUNTS: Final = {
     "used": ("used",),
@@ -147,6 +147,14 @@ THEN: Final = {
     "journal": ("period", "kind", "entry", "source"),
     "open items": ("kind", "month", "source"),
 }
+# Sheets whose amounts have signs. An accrual is a positive amount in any ledger.
+SIGNED: Final = ("matching", "breaks", "corrections", "opening", "open items")
+SIGNS: Final = (
+    "Signs: differences are billed minus used (+ overbilled, \u2212 unbilled usage). "
+    "Unbilled usage, balances and accruals are used minus billed (+ unbilled usage, "
+    "\u2212 overbilled)."
+)
+SIGNS_OF_OWN: Final = "Differences with own books: what the service has minus what they have."
 LEFT_OUT: Final = (
     "More than {:,} rows: this sheet has totals of partners. The copy has a table with every row."
 )
@@ -181,7 +189,10 @@ def _write_table(db: duckdb.DuckDBPyConnection, paper: Paper, name: str, query: 
     """Write a sheet of single rows; of too many, of what differs or of totals of partners."""
     then = THEN[name]
     group = GROUPS.get(name, ("currency",))
-    notes = [IDENTIFIERS]
+    signs = [SIGNS] if name in SIGNED else []
+    if name == "breaks":
+        signs.append(SIGNS_OF_OWN)
+    notes = [*signs, IDENTIFIERS]
     part = PARTS.get(name, "")
     if name in ("used", "billed", "matching"):
         notes.append(AS_STATED)
@@ -196,7 +207,7 @@ def _write_table(db: duckdb.DuckDBPyConnection, paper: Paper, name: str, query: 
         query = TOTALS.format(key=key, query=query, sums=sums)
         then = ()
         part = ""
-        notes = [LEFT_OUT.format(MOST_ROWS), IDENTIFIERS]
+        notes = [LEFT_OUT.format(MOST_ROWS), *signs, IDENTIFIERS]
     paper.write_table(Table(name, TITLES[name], query, AMOUNTS[name], then, group, notes, part))
 
 

@@ -12,7 +12,7 @@ from xlsxwriter import Workbook
 
 from pipelines.finance.closing.cells import Sheet
 from pipelines.finance.closing.open_items import ACCRUED, NO_MONTH
-from pipelines.finance.closing.paper_rows import write_rows
+from pipelines.finance.closing.paper_rows import SIGNS, write_rows
 from pipelines.finance.closing.sheets import PARTNER, Key, Paper, Term
 from pipelines.finance.closing.sign_off import write_sign_off
 from pipelines.finance.mapping import Side
@@ -80,7 +80,6 @@ ORDER BY ALL NULLS LAST
 """
 ACCRUAL_TITLE: Final = """\
 Unbilled usage at the end of {}: what the journal accrues, and why not the rest
-Above zero, more is used than billed; below zero, more is billed than used.
 closing balance = accrued + all columns behind it, so that what is not explained is 0.
 Below the total of a currency: of which months that is what is accrued, exact, and the rounding.
 Opposite of unknown or another partner: the other side of a break under a wrong partner, at the \
@@ -94,17 +93,18 @@ No accounts are set, so there is no journal: this is what it would accrue."""
 SUMMARY_TITLE: Final = """\
 Usage and billing of {}
 {}
-difference = billed + credited - used. Above zero, more is billed than used.
+difference = billed + credited - used.
 Not counted: void, draft and cancelled bills, which are in no other figure.
 Verdict and open breaks are of usage and billing. Sheet breaks also has uncertain and resolved \
 breaks, and those with own books."""
 ROLLFORWARD_TITLE: Final = """\
-Unbilled usage in {}: above zero, more is used than billed
+Unbilled usage in {}
 closing balance = opening balance + earlier months not in opening + corrections + used - billed \
 - credited
 Opening balance: the closing balance of the previous close. Earlier months not in opening: what \
 changed in them without a correction; in a first copy, all that they left open."""
-EXPLANATION: Final = """\
+EXPLANATION: Final = f"""\
+{SIGNS}
 Totals are formulas: they add whole minor units (cents, or the smallest unit of the currency; the \
 last columns of a sheet), and divide once.
 A total that Excel would round is text, and says so.
