@@ -113,6 +113,7 @@ def require_signed(folder: Path) -> None:
     require_journal(folder, found)
     require_accrual(folder, found)
     require_sign_off(folder)
+    require_ages(folder)
     totals = exact(found)
     expected = {key: total for key, total in expected.items() if total or key in totals}
     assert {key: totals.get(key) for key in expected} == expected
@@ -131,6 +132,17 @@ def require_journal(folder: Path, found: Totals) -> None:
         for heading in ("debit", "credit"):
             assert totals.pop(("journal", f"{currency}, {kind}", heading)) == debit
     assert {key[2] for key in totals} <= {"accrued"}
+
+
+def require_ages(folder: Path) -> None:
+    """Require that each break has its age, and the day when its bill was due, as the copy has."""
+    query = f"SELECT break_id, due_on::VARCHAR, age_days FROM '{folder / 'breaks.parquet'}'"
+    expected = {row[0]: row[1:] for row in duckdb.sql(query).fetchall()}
+    found = {}
+    for row in figures_of(next(folder.glob("*.xlsx")), "breaks"):
+        if row["break id"]:
+            found[row["break id"]] = (row["due on"], row["age days"])
+    assert found == expected
 
 
 def require_accrual(folder: Path, found: Totals) -> None:

@@ -43,7 +43,8 @@ SELECT
     if(breaks.own_source IS NULL, 'usage and billing', 'own books') AS comparison,
     breaks.break_id, breaks.severity, breaks.rule, breaks.cause, breaks.subject, breaks.rows,
     breaks.used_amount AS used, breaks.billed_amount AS billed, breaks.own_amount AS own,
-    breaks.difference, breaks.open_difference, breaks.first_seen, breaks.state, breaks.owner,
+    breaks.difference, breaks.open_difference, breaks.due_on, breaks.age_days,
+    breaks.first_seen, breaks.state, breaks.owner,
     breaks.resolved_by, breaks.reason, breaks.uncertain, breaks.doubt, decided.decisions
 FROM copied.breaks AS breaks
 LEFT JOIN (
@@ -154,6 +155,10 @@ SIGNS: Final = (
     "Unbilled usage, balances and accruals are used minus billed (+ unbilled usage, "
     "\u2212 overbilled)."
 )
+AGE: Final = (
+    "Age, in days: from the day when the bill was due where that is known, otherwise from the "
+    "month end, to the end of the data."
+)
 SIGNS_OF_OWN: Final = "Differences with own books: what the service has minus what they have."
 LEFT_OUT: Final = (
     "More than {:,} rows: this sheet has totals of partners. The copy has a table with every row."
@@ -189,10 +194,10 @@ def _write_table(db: duckdb.DuckDBPyConnection, paper: Paper, name: str, query: 
     """Write a sheet of single rows; of too many, of what differs or of totals of partners."""
     then = THEN[name]
     group = GROUPS.get(name, ("currency",))
-    signs = [SIGNS] if name in SIGNED else []
+    about = [SIGNS] if name in SIGNED else []
     if name == "breaks":
-        signs.append(SIGNS_OF_OWN)
-    notes = [*signs, IDENTIFIERS]
+        about += [SIGNS_OF_OWN, AGE]
+    notes = [*about, IDENTIFIERS]
     part = PARTS.get(name, "")
     if name in ("used", "billed", "matching"):
         notes.append(AS_STATED)
@@ -207,7 +212,7 @@ def _write_table(db: duckdb.DuckDBPyConnection, paper: Paper, name: str, query: 
         query = TOTALS.format(key=key, query=query, sums=sums)
         then = ()
         part = ""
-        notes = [LEFT_OUT.format(MOST_ROWS), *signs, IDENTIFIERS]
+        notes = [LEFT_OUT.format(MOST_ROWS), *about, IDENTIFIERS]
     paper.write_table(Table(name, TITLES[name], query, AMOUNTS[name], then, group, notes, part))
 
 
