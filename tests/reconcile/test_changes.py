@@ -123,4 +123,4 @@ def test_a_month_is_judged_by_the_newest_list_of_its_connection(stores: Stores) 
         read(stores, Reading([late], connection=connection))
     publish(stores)
     months = verdicts.format("partner_months WHERE used > 0 ORDER BY ALL")
-    assert stores.rows(months) == [("acme", "out of balance"), ("zen", "tentative")]
+    assert stores.rows(months) == [("acme", "not proven"), ("zen", "tentative")]

@@ -9,15 +9,17 @@ import pytest
 from assets.checks import check_results
 from assets.names import Names
 from pipelines.app.checkup import current_version, run_checks
+from pipelines.app.nightly import build_with_books
 from pipelines.app.notify import notify_summary
 from pipelines.checks.check import State
+from pipelines.core.files import write_durably
 from pipelines.finance.reconcile.statements import RULES
-from pipelines.finance.report import read_figures_of_books
+from pipelines.finance.report import judge, read_figures_of_books
 from pipelines.finance.reports.render import render_report
 from pipelines.metadata.tables import Notification
 from tests.cli.conftest import Cli
 from tests.reconcile.books import FIRST, MAPPING, bill, line, partners, publish, used
-from tests.versions.homes import Stores, home_of
+from tests.versions.homes import Reading, Stores, home_of, read
 
 BY_MONTH = MAPPING.replace('line_usage = "lines[].usage"\n', "")
 NOT_RECORDED = MAPPING.replace('recorded = "recorded"\n', "")
@@ -143,3 +145,64 @@ def test_that_there_are_no_breaks_is_said_where_it_is_known(balanced: Stores, ca
     check_report(balanced, case)
     check_dagster(balanced, case)
     check_notification(balanced, case)
+
+
+OF_PARTNERS = {"even": "5.00", "less": "4.00", "none": None, "later": None}
+LISTS = {
+    "partners": partners(OF_PARTNERS),
+    "usage": [
+        used(name, partner=name, day="2026-11-02" if name == "later" else "2026-09-10")
+        for name in OF_PARTNERS
+    ],
+    "billing": [
+        bill(name, line(name, amount), partner=name)
+        for name, amount in OF_PARTNERS.items()
+        if amount
+    ],
+}
+VERDICTS = "SELECT connection, partner_id, verdict FROM finance.partner_months"
+NOT_PROVEN = """
+SELECT connection, sum(partners_not_proven)::INTEGER FROM finance.month_totals GROUP BY connection
+"""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("stream", LISTS)
+@pytest.mark.parametrize("is_loaded", [True, False])
+def test_no_month_is_balanced_where_rows_may_be_missing(
+    stores: Stores, stream: str, *, is_loaded: bool
+) -> None:
+    """Views say what the report says: also if one list of a connection was never read."""
+    write_durably(stores.home.mapping_file, MAPPING.encode())
+    for connection in ("whole", "part"):
+        stores.configure(connection)
+        for name, records in LISTS.items():
+            is_whole = (connection, name) != ("part", stream)
+            if is_whole or is_loaded:
+                read(stores, Reading(records, name, connection, complete=is_whole, page_size=50))
+    build_with_books(stores)
+    verdicts = {row[:2]: row[2] for row in stores.rows(VERDICTS)}
+    expected = {
+        "even": "balanced",
+        "less": "out of balance",
+        "none": "out of balance",
+        "later": "tentative",
+    }
+    assert {name: verdicts["whole", name] for name in expected} == expected
+    open_breaks = {
+        partner
+        for (partner,) in stores.rows(
+            "SELECT partner FROM reconciliation.breaks "
+            "WHERE connection = 'part' AND uncertain IS NULL"
+        )
+    }
+    for (connection, name), verdict in verdicts.items():
+        if connection == "part" and name not in open_breaks:
+            assert verdict in {"not proven", "tentative"}
+        elif connection == "part":
+            assert verdict == "out of balance"
+    unproven = [name for name, verdict in verdicts.items() if verdict == "not proven"]
+    assert unproven
+    assert dict(stores.rows(NOT_PROVEN)) == {"whole": 0, "part": len(unproven)}
+    page = judge(read_figures_of_books(stores))
+    assert page.not_complete == (f"part/{stream}",)

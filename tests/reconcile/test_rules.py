@@ -14,6 +14,7 @@ from tests.versions.homes import Record, Stores, home_of
 MISSING, NO_BILL = "not_billed: missing on the bill", "not_billed: no bill for the month"
 NEW_NOTE = "not_billed: its bill has the new status credit note"
 LATE = "not_billed: recorded after the last bill"
+AHEAD = "not_billed: the month is too far ahead"
 NOT_USED = "not_used: billed without usage"
 FEE = "unreferenced: lines without usage"
 WHOLE = "unreferenced: bill without lines"
@@ -108,6 +109,7 @@ CASES = [
     Case("missing", [*USED, used("v", "2.00")], [BILLED], f"{MISSING} -2.00"),
     Case("late", [*USED, LATE_USAGE], [BILLED], f"{LATE} -2.00"),
     Case("month not over", [used("u", day="2026-11-02")], [], verdict="tentative"),
+    Case("wrong year", [used("u", day="2062-09-10")], [], f"{AHEAD} -5.00"),
     Case("not used", [], [BILLED], f"{NOT_USED} 5.00"),
     Case("not used, on two equal bills", [], again("5.00"), f"{NOT_USED} 5.00; {NOT_USED} 5.00"),
     Case("not used, and credited", [], [BILLED, GONE], verdict=BALANCED),
@@ -285,6 +287,7 @@ BY_MONTH = {
     "two equal credit notes": f"{AMOUNT} 1.00",
     "two lines that are less": f"{AMOUNT} -1.00",
     "total above its lines": f"{AMOUNT} 0.50",
+    "wrong year": f"{AHEAD} -5.00",
 }
 BY_LINES = {  # where they have amounts and quantities all the same
     "a part, then all of it": f"{OTHER}quantity 2.00",

@@ -1,11 +1,12 @@
 """What counts as equal, by a tolerance or without a partner; connections are never mixed."""
 
+from datetime import UTC, date, datetime, time
 from typing import Any
 
 import pytest
 
 from tests.reconcile.books import FIRST, MAPPING, bill, line, partners, publish, used
-from tests.versions.homes import Reading, Record, Stores, read
+from tests.versions.homes import DAY, Reading, Record, Stores, read
 
 TOLERANT = f"{MAPPING}\n[tolerance]\nline_minor = 2\nline_percent = 1\nmonth_minor = 3\n"
 BALANCED, WITHIN, WRONG = "balanced", "within tolerance", "out of balance"
@@ -182,3 +183,50 @@ def test_days_of_times_are_those_of_the_mapping(stores: Stores) -> None:
     late = "SELECT late_rows, lag_max FROM reconciliation.late_arrivals ORDER BY month LIMIT 1"
     assert stores.rows(late) == [(0, 0)]
     assert stores.rows("SELECT usage, is_due FROM finance.unbilled_usage") == [("v", False)]
+
+
+AHEAD_OF = range(-3, 15)  # months before and after that of the data
+
+
+def month_after(day: date, months: int) -> date:
+    number = day.year * 12 + day.month - 1 + months
+    return date(number // 12, number % 12 + 1, 1)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("by", ["usage", "month"])
+@pytest.mark.parametrize("read_on", [date(2027, 1, 31), date(2028, 2, 29), date(2027, 3, 2)])
+def test_no_month_is_not_due_for_ever(stores: Stores, by: str, read_on: date) -> None:
+    """Usage that is not billed is a break, unless its bills may still come: at most a month ahead.
+
+    So is a bill without usage, if months are compared.
+    """
+    mapping = f"grace_days = 2\n{MAPPING}"
+    if by == "month":
+        mapping = mapping.replace('line_usage = "lines[].usage"\n', "")
+    months = {f"{number:+}": month_after(read_on, number) for number in AHEAD_OF}
+    usage = [used(name, partner=name, day=f"{month}") for name, month in months.items()]
+    bills = [
+        bill(name, line("x"), partner=f"bill{name}", month=f"{month}")
+        for name, month in months.items()
+    ]
+    # Three lists are read, a day after each other.
+    stores.clock.now = datetime.combine(read_on, time(12), UTC) - 3 * DAY
+    names = partners([*months, *(each["partner"] for each in bills)])
+    publish(stores, mapping=mapping, partners=names, usage=usage, billing=bills)
+    if by == "usage":
+        bills = []
+    month_of = months | {each["partner"]: months[each["id"]] for each in bills}
+    last_day = min(read_on.day, (month_after(read_on, 2) - DAY).day)
+    may_come = month_after(read_on, 1).replace(day=last_day)
+    expected = {
+        partner: not (month_after(month, 1) + 2 * DAY > read_on and month <= may_come)
+        for partner, month in month_of.items()
+    }
+    found = stores.rows("SELECT partner, uncertain FROM reconciliation.breaks")
+    found = [row for row in found if row[0] in month_of]
+    assert sorted(found) == sorted((name, None) for name in expected if expected[name])
+    verdicts = dict(stores.rows("SELECT partner, verdict FROM reconciliation.summary"))
+    assert {name: verdicts[name] for name in month_of} == {
+        name: WRONG if is_break else "tentative" for name, is_break in expected.items()
+    }

@@ -14,6 +14,7 @@ OF_CAUSE: Final = {
     "no bill for the month": "Request the missing bill.",
     "the bill is no longer in the list": "Ask why the bill was withdrawn.",
     "recorded after the last bill": "Request it on the next bill.",
+    "the month is too far ahead": "Ask which month is right, and request a correction.",
     "changed after the bill": "Request a correction of the bill.",
     "bill without lines": "Ask for the lines, or what the bill is for.",
     "total above its lines": "Ask why the total is above its lines. Dispute the excess.",

@@ -137,7 +137,7 @@ def _why_provisional(source: Source, totals: Sequence[Row], uncertain: int) -> I
     if "tentative" in verdicts and words.NOT_OVER not in source.provisional:
         yield words.NOT_OVER
     yield from source.provisional
-    if "not proven" in verdicts:
+    if "not proven" in verdicts and words.NOT_COMPLETE not in source.provisional:
         yield words.UNREAD
     if uncertain:
         yield words.UNCERTAIN.format(f"{uncertain:,}")

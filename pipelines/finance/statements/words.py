@@ -16,6 +16,7 @@ OF_RULE: Final = {
 OF_CAUSE: Final = {
     "no bill for the month": "Usage of a month without a bill",
     "recorded after the last bill": "Usage that was recorded after the last bill",
+    "the month is too far ahead": "Usage of a month that has not begun",
     "the bill is no longer in the list": "Usage whose bill is no longer reported",
     "changed after the bill": "The usage changed after its bill",
     "other amount": "The bill has another amount than the usage",
@@ -31,7 +32,7 @@ OF_CAUSE: Final = {
 NOT_OVER: Final = "The month is not over, or its last bills may still come."
 NOT_COMPLETE: Final = "Not all records of the month are proven to be here."
 NOT_CHECKED: Final = "Not every check of usage and bills could be made."
-UNREAD: Final = "Some records of the month could not be read."
+UNREAD: Final = "Some records of the month are missing, or could not be read."
 OUTDATED: Final = "Newer data is not in this statement yet."
 UNCERTAIN: Final = "Differences that are not certain are left out: {}."
 

@@ -66,7 +66,9 @@ WITH pairs AS (
         getvariable('has_partners')
             AND (pairs.partner IS NULL OR pairs.has_stranger OR pairs.lacks_partner)
             AS has_unknown_partner,
+        -- A month that is more than a month ahead is a wrong one: it would never be due.
         (pairs.month + INTERVAL 1 MONTH)::DATE + getvariable('grace_days') > read_until.day
+            AND pairs.month <= read_until.day + INTERVAL 1 MONTH
             AND (pairs.billed_rows = 0 OR is_month) AS may_be_billed_later,
         pairs.has_both AND (pairs.used_rows = 0 OR pairs.billed_rows = 0) AS has_other_currency,
         -- Lines that share one record, and do not add up to more than it, bill it once.

@@ -41,7 +41,7 @@ SELECT
         WHEN summary.verdict = 'fees' THEN 'lines without usage'
         WHEN summary.verdict NOT IN ('out of balance', 'not proven') THEN NULL
         WHEN likely.cause IS NOT NULL THEN likely.cause
-        WHEN summary.verdict = 'not proven' THEN 'records that cannot be read'
+        WHEN summary.verdict = 'not proven' THEN 'records that are missing or cannot be read'
         WHEN summary.credited_amount <> 0 THEN 'credit note'
         WHEN summary.fees < 0 THEN 'lines without usage'
         ELSE 'usage, its bill or a credit note are of two months'
@@ -62,6 +62,7 @@ SELECT
     sum(months.tolerated) AS tolerated,
     count(*) AS partners,
     count(*) FILTER (months.verdict = 'out of balance') AS partners_out_of_balance,
+    count(*) FILTER (months.verdict = 'not proven') AS partners_not_proven,
     sum(months.open_breaks)::BIGINT AS open_breaks, months.connection
 FROM finance.partner_months AS months
 GROUP BY months.month, months.currency, months.connection;

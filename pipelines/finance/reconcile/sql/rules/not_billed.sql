@@ -23,6 +23,7 @@ WITH new_values AS (
 SELECT
     used.* REPLACE (used.pair_partner AS partner, used.pair_month AS month),
     CASE WHEN new_values.value IS NOT NULL THEN concat('its bill has the new ', new_values.value)
+         WHEN used.pair_month > read_until.day + INTERVAL 1 MONTH THEN 'the month is too far ahead'
          WHEN withdrawn.connection IS NOT NULL AND issued.connection IS NULL
             THEN 'the bill is no longer in the list'
          WHEN issued.connection IS NULL THEN 'no bill for the month'
@@ -35,5 +36,6 @@ LEFT JOIN issued ON issued.connection = used.connection AND issued.partner = use
 LEFT JOIN withdrawn ON withdrawn.connection = used.connection
     AND withdrawn.partner = used.pair_partner AND withdrawn.month = used.pair_month
 LEFT JOIN new_values ON new_values.connection = used.connection AND new_values.key = used.key
+LEFT JOIN read_until ON read_until.connection = used.connection
 WHERE used.status = 'not billed'
 WINDOW one AS (PARTITION BY used.connection, used.key, used.currency)
