@@ -58,8 +58,24 @@ class Request:
 
 
 @dataclass(frozen=True)
+class Balance:
+    """What is paid of a partner's bills, by currency, as of `as_of`.
+
+    Each row: `billed`, `paid`, `open` and `disputed` (a part of it) of the bills of the month,
+    `open_of_all` of those of all months. None: not known.
+    """
+
+    rows: Sequence[Row]
+    as_of: datetime
+
+
+@dataclass(frozen=True)
 class Statement:
-    """What a partner is told of a month; amounts are exact. `totals` has a row by currency."""
+    """What a partner is told of a month; amounts are exact. `totals` has a row by currency.
+
+    `balance` is None where nobody knows what is paid. It is of the published books: no copy of a
+    closed month has it.
+    """
 
     connection: str
     partner: str
@@ -71,6 +87,7 @@ class Statement:
     requests: Sequence[Request] = ()
     corrections: Sequence[Row] = ()
     provisional: Sequence[str] = field(default_factory=tuple)
+    balance: Balance | None = None
 
 
 def read_statement(
@@ -93,6 +110,11 @@ def read_statement(
         corrections=_rows(db, key, "corrections", "ALL"),
         provisional=list(_why_provisional(source, totals, len(requests) - len(certain))),
     )
+
+
+def read_balance(db: duckdb.DuckDBPyConnection, key: Key, as_of: datetime) -> Balance:
+    """Return what is paid of a partner's bills, of books in which balances were prepared."""
+    return Balance(_rows(db, key, "balances", "rows.currency NULLS LAST"), as_of)
 
 
 def _rows(db: duckdb.DuckDBPyConnection, key: Key, table: str, order: str) -> list[Row]:

@@ -125,9 +125,15 @@ def content_of(statement: Statement) -> str:
     Of books, not from which, nor when they were made: each night has others. A signed copy counts.
     """
     source = statement.source
+    never = datetime.min.replace(tzinfo=UTC)
+    balance = statement.balance and replace(statement.balance, as_of=never)
     name = source.name if source.is_signed else ""
-    plain = replace(source, name=name, version=0, as_of=datetime.min.replace(tzinfo=UTC))
-    return sha256(msgspec.json.encode(replace(statement, source=plain))).hexdigest()
+    plain = replace(source, name=name, version=0, as_of=never)
+    said = msgspec.to_builtins(replace(statement, source=plain, balance=balance))
+    # Without one, it says what statements of earlier releases say.
+    if balance is None:
+        del said["balance"]
+    return sha256(msgspec.json.encode(said)).hexdigest()
 
 
 def stored_page(stores: Stores, issue: Issue) -> str:

@@ -10,6 +10,7 @@ from jinja2 import Environment
 from pipelines.core.text import counted
 from pipelines.finance.reports.amounts import EXACT
 from pipelines.finance.reports.templates import templates_of
+from pipelines.finance.statements import words
 from pipelines.finance.statements.figures import Request, Statement
 
 # Of the page; the workbook has more.
@@ -31,6 +32,8 @@ def render_statement(statement: Statement) -> str:
     page = _environment().get_template("statement.html")
     return page.render(
         statement=statement,
+        balance_columns=words.BALANCE,
+        about_balance=words.ABOUT_BALANCE,
         requests=_shortened(statement.requests[:MOST_REQUESTS]),
         other_requests=_rest(
             (each.currency, each.difference) for each in statement.requests[MOST_REQUESTS:]

@@ -2,6 +2,7 @@
 
 Of a closed month, figures are those of its copy: what was signed is what partners are told. Of any
 other month, and of connections for which it is not closed, they are those of the published books.
+So is what is paid of bills, always: a copy does not know what was paid since.
 """
 
 import json
@@ -23,9 +24,9 @@ from pipelines.finance.reconcile.close_copy import MANIFEST
 from pipelines.finance.reconcile.roles import SIDES
 from pipelines.finance.reconciled import create_rows, open_books, open_reconciled
 from pipelines.finance.statements import words
-from pipelines.finance.statements.figures import Source, Statement, read_statement
+from pipelines.finance.statements.figures import Source, Statement, read_balance, read_statement
 from pipelines.finance.statements.identifiers import hide_erased, is_erased
-from pipelines.finance.statements.tables import Key, prepare
+from pipelines.finance.statements.tables import Key, prepare, prepare_balances
 from pipelines.finance.trace_source import open_copy
 from pipelines.finance.unread import read_not_evaluated
 from pipelines.metadata.tables import Close
@@ -95,6 +96,7 @@ def read_statements(
         sources = _sources_of_books(stores, db, month, version.number)
         for key in prepare(db, month):
             opened_of[key] = _Opened(db, sources.get(key[0], sources[NO_LIST]))
+        has_balances = prepare_balances(db, month)
         for folder, close in standing_closes(stores).items():
             if close.month == month:
                 _replace_signed(opened_of, stack, (folder, close), erased)
@@ -103,6 +105,9 @@ def read_statements(
             opened = opened_of[key]
             name = names.get(key, key[1])
             statement = read_statement(opened.db, key, name, month, opened.source)
+            if has_balances:
+                as_of = sources.get(key[0], sources[NO_LIST]).as_of
+                statement = replace(statement, balance=read_balance(db, key, as_of))
             yield _without(statement, opened.erased)
 
 

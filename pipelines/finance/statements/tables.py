@@ -190,6 +190,52 @@ UNION
 SELECT rows.connection, rows.partner FROM statement_corrections AS rows
 ORDER BY ALL
 """
+KNOWS_PAYMENTS: Final = """
+SELECT count(*) > 0 FROM reconciliation.rules AS rules
+WHERE rules.rule = 'receivables' AND rules.evaluated
+"""
+# Bills and credit notes that count: those of the month, and what is open of all months. Disputed
+# are those of which a certain break says that they bill too much, or cannot say how much. What is
+# not known makes its sum unknown.
+BALANCES: Final = """
+CREATE TEMP TABLE statement_balances AS
+WITH disputed AS (
+    SELECT DISTINCT rows.connection, regexp_replace(rows.id, '#[^#]*$', '') AS bill
+    FROM reconciliation.break_rows AS rows
+    JOIN reconciliation.breaks AS breaks USING (break_id)
+    WHERE rows.side = 'billing' AND breaks.state <> 'resolved' AND breaks.own_source IS NULL
+        AND breaks.uncertain IS NULL AND breaks.doubt IS NULL
+        AND coalesce(breaks.difference > 0, true)
+), counted AS (
+    SELECT
+        bills.connection, bills.partner, bills.currency, bills.amount,
+        bills.month IS NOT DISTINCT FROM $month AS is_of_month,
+        disputed.bill IS NOT NULL AS is_disputed,
+        if(receivables.bill IS NULL, 0, receivables.open_amount) AS open_amount
+    FROM temp.bills AS bills
+    LEFT JOIN reconciliation.receivables AS receivables
+        ON receivables.connection = bills.connection AND receivables.bill = bills.bill
+        AND receivables.currency IS NOT DISTINCT FROM bills.currency
+    LEFT JOIN disputed
+        ON disputed.connection = bills.connection AND disputed.bill = bills.bill
+    WHERE (bills.apart IS NULL OR bills.apart = 'credit note') AND bills.partner IS NOT NULL
+)
+SELECT
+    counted.connection, counted.partner, counted.currency,
+    coalesce(sum(counted.amount) FILTER (counted.is_of_month), 0) AS billed,
+    if(bool_or(counted.is_of_month AND (counted.open_amount IS NULL OR counted.amount IS NULL)),
+        NULL, coalesce(sum(counted.amount - counted.open_amount) FILTER (counted.is_of_month), 0)
+    ) AS paid,
+    if(bool_or(counted.is_of_month AND counted.open_amount IS NULL), NULL,
+        coalesce(sum(counted.open_amount) FILTER (counted.is_of_month), 0)) AS open,
+    if(bool_or(counted.is_of_month AND counted.is_disputed AND counted.open_amount IS NULL), NULL,
+        coalesce(sum(counted.open_amount)
+            FILTER (counted.is_of_month AND counted.is_disputed), 0)) AS disputed,
+    if(bool_or(counted.open_amount IS NULL), NULL, sum(counted.open_amount)) AS open_of_all
+FROM counted
+GROUP BY counted.connection, counted.partner, counted.currency
+HAVING bool_or(counted.is_of_month) OR open_of_all IS DISTINCT FROM 0
+"""
 Key = tuple[str, str]
 """Connection and identifier of a partner."""
 
@@ -211,3 +257,14 @@ def prepare(db: duckdb.DuckDBPyConnection, month: date) -> list[Key]:
         except duckdb.CatalogException:
             db.execute(NONE.format(table))
     return db.execute(PARTNERS).fetchall()
+
+
+def prepare_balances(db: duckdb.DuckDBPyConnection, month: date) -> bool:
+    """Create a table of what partners have paid, in open books with all rows.
+
+    Return whether there is one: not where nobody knows what is paid. Raises duckdb.Error.
+    """
+    if db.execute(KNOWS_PAYMENTS).fetchall() != [(True,)]:
+        return False
+    db.execute(BALANCES, {"month": month})
+    return True

@@ -29,6 +29,17 @@ OF_CAUSE: Final = {
     "total above its lines": "The total of the bill is above the sum of its lines",
     "total below its lines": "The total of the bill is below the sum of its lines",
 }
+BALANCE: Final = {
+    "billed": "Billed in the month",
+    "paid": "Paid",
+    "open": "Open",
+    "disputed": "Of it disputed",
+    "open_of_all": "Open, all months",
+}
+ABOUT_BALANCE: Final = (
+    "Bills less credit notes, in full. Disputed: what is open of bills that we ask to correct, "
+    "here or in the statement of another month."
+)
 NOT_OVER: Final = "The month is not over, or its last bills may still come."
 NOT_COMPLETE: Final = "Not all records of the month are proven to be here."
 NOT_CHECKED: Final = "Not every check of usage and bills could be made."

@@ -12,6 +12,7 @@ from pipelines.core.text import counted
 from pipelines.finance.closing.cells import Sheet, Styles
 from pipelines.finance.currencies import digits_of
 from pipelines.finance.reports.text import format_month, format_time
+from pipelines.finance.statements import words
 from pipelines.finance.statements.figures import Request, Statement
 
 TOTALS: Final = {
@@ -23,6 +24,9 @@ TOTALS: Final = {
     "fees": "accepted fees",
     "asked": "asked for",
     "rest": "the rest",
+}
+BALANCE: Final = {"currency": "currency"} | {
+    name: label.lower() for name, label in words.BALANCE.items()
 }
 FEES: Final = {"kind": "kind", "currency": "currency", "amount": "amount"}
 LINES: Final = {
@@ -48,7 +52,7 @@ CORRECTIONS: Final = {
 }
 MONEY: Final = (
     *("used", "billed", "credited", "difference", "fees", "asked", "rest", "amount"),
-    *("amount_before", "amount_now"),
+    *("amount_before", "amount_now", *words.BALANCE),
 )
 KINDS: Final = {"usage": "usage", "billing": "bill"}
 EXPLANATION: Final = (
@@ -64,12 +68,7 @@ def write_workbook(statement: Statement) -> bytes:
         workbook.set_properties({"created": statement.source.as_of.astimezone(UTC)})
         styles = Styles(workbook)
         sheet = Sheet(workbook.add_worksheet("statement"), styles)
-        head = sheet.begin([*_head(statement), ""], TOTALS.values())
-        number = _write_rows(sheet, head + 1, TOTALS, statement.totals)
-        if statement.fees:
-            sheet.put(number + 1, 0, "Accepted fees", styles.bold)
-            sheet.put_headings(number + 2, FEES.values())
-            _write_rows(sheet, number + 3, FEES, statement.fees)
+        _write_totals(sheet, statement)
         sheet.finish(1, len(TOTALS))
         sheet = Sheet(workbook.add_worksheet("asked for"), styles)
         head = sheet.begin([], LINES.values())
@@ -84,6 +83,22 @@ def write_workbook(statement: Statement) -> bytes:
             _write_rows(sheet, head + 1, CORRECTIONS, map(_with_kind, statement.corrections))
             sheet.finish(1, len(CORRECTIONS))
     return content.getvalue()
+
+
+def _write_totals(sheet: Sheet, statement: Statement) -> None:
+    """Write totals, the balance of bills if it is known, and accepted fees."""
+    head = sheet.begin([*_head(statement), ""], TOTALS.values())
+    number = _write_rows(sheet, head + 1, TOTALS, statement.totals)
+    if statement.balance and statement.balance.rows:
+        as_of = format_time(statement.balance.as_of)
+        sheet.put(number + 1, 0, f"Balance of bills, as of {as_of}", sheet.styles.bold)
+        sheet.put(number + 2, 0, words.ABOUT_BALANCE, sheet.styles.quiet)
+        sheet.put_headings(number + 3, BALANCE.values())
+        number = _write_rows(sheet, number + 4, BALANCE, map(_said, statement.balance.rows))
+    if statement.fees:
+        sheet.put(number + 1, 0, "Accepted fees", sheet.styles.bold)
+        sheet.put_headings(number + 2, FEES.values())
+        _write_rows(sheet, number + 3, FEES, statement.fees)
 
 
 def _write_rows(
@@ -113,6 +128,12 @@ def _head(statement: Statement) -> Iterable[str]:
         yield from statement.provisional
     yield f"Our reference: {statement.source.name}, {statement.connection}"
     yield EXPLANATION
+
+
+def _said(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row of a balance, which says what is not known."""
+    unknown = {name: "not known" for name in words.BALANCE if row[name] is None}
+    return row | unknown
 
 
 def _lines(requests: Sequence[Request]) -> Iterable[dict[str, Any]]:
