@@ -192,8 +192,11 @@ def check(folder: Path, chance: Random) -> None:
         due = TODAY - timedelta(days=chance.choice((-1, 0, 1, 30, 31, 60, 61, 90, 91, 400)))
         currency = chance.choice(("EUR", "USD"))
         kind = chance.choice(("invoice", "credit"))
-        said = chance.random() < 0.8
-        fields = {"due": f"{due}", "amountDue": str(left) if said else None}
+        said = chance.random() < 0.6
+        # A day of payment that is still to come is a plan; that of the service may be a day ahead.
+        paid_in = chance.choice((None, -400, -1, 0, 1, 2, 3, 400))
+        paid = None if paid_in is None else f"{TODAY + timedelta(days=paid_in)}"
+        fields = {"due": f"{due}", "amountDue": str(left) if said else None, "paidAt": paid}
         is_paid = chance.random() < 0.5
         bills.append(
             billed(
@@ -205,6 +208,8 @@ def check(folder: Path, chance: Random) -> None:
                 status="paid" if is_paid else "open",
             )
         )
+        if not said and not is_paid and paid_in is not None and paid_in > 1:
+            said, left = True, cents
         if said:
             key = (currency, _group(TODAY - due))
             sign = -1 if kind == "credit" else 1

@@ -42,9 +42,7 @@ FROM parts
 """
 # In full: where a record has a field of that name, its alias would be that field.
 IS_CREDIT: Final = "coalesce(list_contains({credit_kinds}, {kind_read}), false)"
-IS_PAID: Final = (
-    "({paid} IS NOT NULL OR coalesce(list_contains({paid_statuses}, {status_read}), false))"
-)
+IS_PAID: Final = "coalesce(list_contains({paid_statuses}, {status_read}), false)"
 # Why a bill is set apart; NULL: it counts, or its status cannot be read. A void credit note is no
 # credit, and a status of that name does not make one.
 APART: Final = """CASE
@@ -70,7 +68,7 @@ WHERE {holds}
 """
 PAYMENTS: Final = """
 SELECT
-    record._connection AS connection, {due} AS due_on, {is_paid} AS is_paid,
+    record._connection AS connection, {due} AS due_on, {paid} AS paid_on, {is_paid} AS is_paid,
     if({is_credit}, -abs({open}), {open}) AS open_amount,
     if({is_credit}, -abs({tax}), {tax}) AS tax, {place}
 FROM {table} AS record
