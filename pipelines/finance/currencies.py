@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Final
 
 _OTHER_DIGITS = {
-    0: "BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF",
+    0: "BIF BYR CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF",
     3: "BHD IQD JOD KWD LYD OMR TND",
     4: "CLF UYW",
 }

@@ -15,7 +15,14 @@ from tests.cli.conftest import Cli
 from tests.reconcile.books import FIRST, MAPPING, bill, line, partners, publish, used
 from tests.versions.homes import Record, Stores, home_of
 
-FACTORS = {"EUR": 2, "JPY": 0, "KWD": 3, "CLF": 4, "XXX": 2}  # of the last one nobody knows
+FACTORS = {
+    "EUR": 2,
+    "JPY": 0,
+    "BYR": 0,
+    "KWD": 3,
+    "CLF": 4,
+    "XXX": 2,
+}  # of the last one nobody knows
 NO_BREAKS = "SELECT rule, cause, subject FROM reconciliation.breaks WHERE rule <> 'unknown_partner'"
 MONTHS = "SELECT id, month, month_from FROM temp.billed WHERE bill = '{}' ORDER BY id"
 SEPTEMBER, AUGUST, JULY = date(2026, 9, 1), date(2026, 8, 1), date(2026, 7, 1)

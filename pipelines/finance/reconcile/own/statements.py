@@ -195,7 +195,7 @@ WITH rows AS (
             WHEN pairs.is_early AND ({by_totals} OR pairs.own_in_key = 0
                 OR pairs.counted_in_key = 0) THEN NULL
             -- Booked and reversed.
-            WHEN pairs.counted_in_key = 0 AND pairs.difference = 0 THEN NULL
+            WHEN pairs.counted_rows = 0 AND pairs.difference = 0 THEN NULL
             WHEN pairs.counted_in_key = 0 AND starts_with(pairs.key, '?|')
                 THEN 'own rows without an identifier'
             WHEN pairs.counted_in_key = 0
