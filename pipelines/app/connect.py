@@ -107,6 +107,7 @@ def _limiter(session: AppSession, connection: Connection, actor: str) -> RateLim
     options = LimitOptions(
         max_requests_per_window=connection.max_requests_per_window,
         request_timeout_seconds=session.settings.request_timeout_seconds,
+        connection=connection.name,
     )
     return RateLimiter(session.metadata, actor, session.clock, options)
 

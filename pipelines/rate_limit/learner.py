@@ -4,6 +4,7 @@ Not here: what all processes know of an actor (actor_state). Times are seconds o
 the processes share.
 """
 
+import logging
 import math
 from collections import deque
 from dataclasses import replace
@@ -22,6 +23,8 @@ from pipelines.rate_limit.policy import (
 from pipelines.rate_limit.rows import KEPT_SECONDS, UPDATE_SLOT, LimitOptions, Slot, Transaction
 
 REMEMBERED_TRIPS = 300  # round trips: one minute at 5 requests per second
+TOLD_SECONDS = 30.0  # that other clients may cost before a person is told
+logger = logging.getLogger(__name__)
 
 
 class Learner:
@@ -36,6 +39,7 @@ class Learner:
         self.limit = options.limit
         self._options = options
         self._stated_limit: int | None = None  # by an answer to this process
+        self._lost_seconds = 0.0  # by which others made requests later; infinite once it was told
 
     def remaining(self, slot: Slot) -> int:
         """Return how many requests remain, as an answer says; 0 if it does not say it."""
@@ -80,6 +84,7 @@ class Learner:
             actor_state.pause(transaction.state, window, transaction.now, unix_now)
         if stated is not None:
             self._learn(transaction, slot, stated, answered_at)
+        self._note_lost(transaction)
 
     def _learn(
         self, transaction: Transaction, slot: Slot, stated: RateHeaders, answered_at: float
@@ -115,6 +120,26 @@ class Learner:
             actor_state.see_others(
                 transaction.state, counted - ours, transaction.now, is_full=is_full
             )
+
+    def _note_lost(self, transaction: Transaction) -> None:
+        """Tell a person, once, if what others use has cost much time: the reason and the cost."""
+        options = self._options
+        window = options.window_seconds
+        used = self.allowance(transaction).limit
+        stated = self._stated_limit or used
+        alone = min(stated, options.max_requests_per_window or stated)
+        self._lost_seconds += window / used - window / alone
+        if not TOLD_SECONDS <= self._lost_seconds < math.inf:
+            return
+        self._lost_seconds = math.inf
+        logger.warning(
+            "%s: other clients of this account use up to %d of its %d requests per second, the "
+            "service says (X-RateLimit-Remaining). They are left free, so this process sends %d "
+            "per second in place of %d and takes up to %.1f times as long. No row is lost. Run it "
+            "when the others do not. If there are none, ask the service why it counts them.",
+            *(options.connection or "The service", stated - used, stated, used, alone),
+            alone / used,
+        )
 
     def _explain_refusal(
         self, transaction: Transaction, slot: Slot, trip: float, limit: int, answered_at: float

@@ -40,6 +40,7 @@ class LimitOptions:
     window_seconds: float = 1.0
     max_requests_per_window: int | None = None  # our share of the limit for good
     request_timeout_seconds: float = 60.0
+    connection: str = ""  # for messages
 
 
 @dataclass

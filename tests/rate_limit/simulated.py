@@ -83,6 +83,7 @@ class Service:
 
     limit: int = 5
     storm: float = 0.0
+    always_full: bool = False  # it says so
     admitted: list[tuple[float, str]] = field(default_factory=list)
     refused: list[tuple[float, str]] = field(default_factory=list)
     early: int = 0  # requests of ours sent before the Retry-After of a 429 heard by then
@@ -98,7 +99,8 @@ class Service:
             seconds = 3 if now() < self.storm else math.ceil(window[0] + WINDOW - now())
             headers |= {"x-ratelimit-remaining": "0", "retry-after": str(max(1, seconds))}
             return TOO_MANY, headers
-        return 200, headers | {"x-ratelimit-remaining": str(self.limit - len(window) - 1)}
+        remaining = 0 if self.always_full else self.limit - len(window) - 1
+        return 200, headers | {"x-ratelimit-remaining": str(remaining)}
 
     def moments(self, since: float = 0.0) -> list[float]:
         return [at for at, _ in self.admitted if at >= since]

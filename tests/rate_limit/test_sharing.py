@@ -114,3 +114,27 @@ async def test_a_container_that_was_killed_holds_no_slot_for_ever(world: World) 
             owner = "0a1b2c3d4e5f:7:boot+1.00"
             session.add(RateLimitSlot(actor=world.actor, owner=owner, sent_at=sent_at))
     assert await seconds_of(world.process().read_lists(12)) <= 63
+
+
+async def test_a_person_is_told_what_other_clients_cost(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Where `Remaining` is always 0, a sync went at a fifth of its pace, and nobody was told."""
+    world.service.always_full = True
+    process = world.process()
+    await process.read_lists(30)
+    assert not caplog.messages
+    await process.read_lists(60)
+    (message,) = caplog.messages
+    assert "use up to 4 of its 5 requests per second" in message
+    assert "sends 1 per second in place of 5 and takes up to 5.0 times as long" in message
+
+
+async def test_nobody_is_told_of_other_clients_where_there_are_none(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.latency, world.jitter = 0.15, 0.06
+    await world.process().read_lists(600)
+    world.options = LimitOptions(max_requests_per_window=2)
+    await world.process().read_lists(150)
+    assert not caplog.messages
