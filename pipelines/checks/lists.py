@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import Final
 
-from pipelines.checks.check import MINUTE, Check
+from pipelines.checks.check import MINUTE, Check, Problem
 from pipelines.checks.context import CheckContext, known
 from pipelines.checks.published import ListName
 from pipelines.core.finding import Finding, Severity
+from pipelines.core.proof import ENDS_THERE_AGAIN
 from pipelines.metadata.scans import ScanStatus
 from pipelines.metadata.tables import Scan
 
@@ -28,11 +29,17 @@ def list_not_loaded(context: CheckContext, about: ListName) -> Iterator[str]:
 
 
 @Check(READ_LIST)
-def list_partial(context: CheckContext, about: ListName) -> Iterator[str]:
+def list_partial(context: CheckContext, about: ListName) -> Iterator[Problem]:
     """Is the newest published scan of the list complete?"""
     load = context.load(about)
-    if not load.complete:
-        yield load.sentence.removeprefix(f"{about.stream}: ")
+    if load.complete:
+        return
+    message = load.sentence.removeprefix(f"{about.stream}: ")
+    if ENDS_THERE_AGAIN in message:
+        remedy = "Ask the service how to read the rows behind that offset."
+        yield {"message": message, "remedy": remedy}
+    else:
+        yield message
 
 
 @Check('partner-sync approve {connection} {stream} --reason "..."', blocks=True)

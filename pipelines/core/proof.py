@@ -15,6 +15,8 @@ from pipelines.core.text import counted
 # One reading may pass a row that moves to pages that were read. Where a row that was read was
 # removed, too, 23 to 90 % of such readings were COMPLETE without it.
 AGREEING = 2  # readings that see a row that changes its place
+# In the reason of a list whose rows behind an offset are not shown.
+ENDS_THERE_AGAIN = "Another sync ends there, too"
 Ranges = tuple[tuple[int, int], ...]
 """Rows of one page as half-open ranges (first, end), ascending."""
 

@@ -10,7 +10,7 @@ from math import ceil
 
 import numpy as np
 
-from pipelines.core.proof import ListTraits
+from pipelines.core.proof import ENDS_THERE_AGAIN, ListTraits
 from pipelines.extract.key import KeySearch
 from pipelines.extract.pages import (
     NextRequests,
@@ -20,6 +20,7 @@ from pipelines.extract.pages import (
     Purpose,
     ReadingEnded,
     Steps,
+    is_distinct,
 )
 
 # Pages before the offset at which a list does not seem to end: where an earlier scan did not find
@@ -28,6 +29,13 @@ MOST_PAGES = 20_000
 MOST_PAGES_OF_KNOWN = 2_500
 # Plain passes over the longest length seen, after which a list is PARTIAL.
 MOST_PASSES = 25
+# Pages in a row, each further on, that may repeat the rows of the one before: as many may have come
+# at the head of the list.
+MOST_REPEATED = 3
+# Pages further on, where a list that grows at its head shows other rows.
+FURTHER = 10
+# Pages with fewer rows may be alike by chance.
+FEWEST_ROWS = 10
 # Times the first length that the budget counts with: a list that grows without end stops, too.
 MOST_GROWTH = 2
 
@@ -90,6 +98,7 @@ class Pager:
         self._recorded = deque(self.answers)
         self._seen = np.empty(0, np.uint64)
         self._seen_pages = 0
+        self._repeated: list[Page] = []  # the newest pages, where they show the same rows
 
     @property
     def keyed(self) -> bool:
@@ -98,14 +107,8 @@ class Pager:
 
     def page(self, offset: int, step: int = 0, purpose: Purpose = Purpose.PAGE) -> Steps[Page]:
         """Ask for a page; `step` is how far behind it the next ones are likely to be."""
-        request = PageRequest(offset, purpose)
-        if self._recorded and self._recorded[0].request == request:
-            answer = self._recorded.popleft()
-        else:
-            # With another key, other pages are asked for: recorded ones are of no use any more.
-            self._recorded.clear()
-            answer = yield from self._ask(request, step)
-        page = self._completed(replace(answer, key=self.keys.key))
+        page = self._completed((yield from self._answer(PageRequest(offset, purpose), step)))
+        yield from self._require_other_rows(page)
         self.pages.append(page)
         self.size = max(self.size, len(page))
         if len(page):
@@ -136,6 +139,37 @@ class Pager:
         """
         if any(page.is_cached for page in self.pages):
             raise ReadingEnded("a cache answered, so reading again proves nothing")
+
+    def _answer(self, request: PageRequest, step: int) -> Steps[Page]:
+        """Return the answer to a request, which may be recorded."""
+        if self._recorded and self._recorded[0].request == request:
+            answer = self._recorded.popleft()
+        else:
+            # With another key, other pages are asked for: recorded ones are of no use any more.
+            self._recorded.clear()
+            answer = yield from self._ask(request, step)
+        return replace(answer, key=self.keys.key)
+
+    def _require_other_rows(self, page: Page) -> Steps[None]:
+        """Raise ReadingEnded if the service shows the same rows however far on it is asked.
+
+        Some services take each offset above a cap for the cap, others every offset for 0.
+        """
+        offset = page.request.offset
+        before = self._repeated[-1:]
+        if not (before and before[0].request.offset < offset and _are_same(before[0], page)):
+            self._repeated.clear()
+        self._repeated.append(page)
+        if len(self._repeated) <= MOST_REPEATED:
+            return
+        further = yield from self._answer(PageRequest(offset + FURTHER * self.size), 0)
+        if _are_same(page, further):
+            first = self._repeated[0].request.offset
+            raise ReadingEnded(
+                f"the service shows the same {len(page):,} rows at every offset from {first:,} on. "
+                f"{ENDS_THERE_AGAIN}"
+            )
+        self._repeated.clear()
 
     def _completed(self, page: Page) -> Page:
         """Return a page with what its answer does not say.
@@ -199,3 +233,11 @@ class Pager:
         """Return how many requests a list of so many rows is worth."""
         plain_pass = ceil(max(length, self.expected) / self.size)
         return MOST_PASSES * max(1, plain_pass)
+
+
+def _are_same(page: Page, other: Page) -> bool:
+    """Return whether two pages show the same rows, and enough of them not to be alike by chance."""
+    if len(page) != len(other) or len(page) < FEWEST_ROWS:
+        return False
+    marks = page.rows()["mark"]
+    return is_distinct(marks) and np.array_equal(marks, other.rows()["mark"])

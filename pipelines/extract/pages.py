@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 # A scan file of another version cannot be resumed: `read_list` might ask for other pages.
-ALGORITHM_VERSION = 11
+ALGORITHM_VERSION = 12
 
 Numbers = npt.NDArray[np.uint64]
 Booleans = npt.NDArray[np.bool_]

@@ -11,6 +11,7 @@ that (`scan.py`).
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from pipelines.core.proof import ENDS_THERE_AGAIN
 from pipelines.core.text import Redactor, printable
 from pipelines.extract.pages import Page
 from pipelines.http.retry import Attempt, read_problem
@@ -95,5 +96,5 @@ def describe_cap(cap: int, failed: Attempt, redactor: Redactor) -> str:
     quote = f': "{printable(words, LONGEST_QUOTE)}"' if words else ""
     return (
         f"the service refuses every offset from {cap:,} on (status {failed.status}{quote}), "
-        "although it says that more rows follow"
+        f"although it says that more rows follow. {ENDS_THERE_AGAIN}"
     )

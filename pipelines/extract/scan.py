@@ -19,7 +19,7 @@ from pipelines.archive.envelope import CutPage, ParsedPage, empty_page
 from pipelines.archive.lines import STOP, Exchange, cached_seconds, encode_body
 from pipelines.archive.records import join_digests, parse_page
 from pipelines.archive.scan_file import OpenScan, SealedScan
-from pipelines.core.errors import ServiceError
+from pipelines.core.errors import ServiceError, Unavailable, UnexpectedAnswer
 from pipelines.core.loop import in_thread
 from pipelines.core.proof import Completeness, Proof
 from pipelines.core.text import counted
@@ -173,20 +173,30 @@ class _Driver:
         except ServiceError as error:
             answer = await self._answer_to_refusal(wanted.request)
             if answer is None:
-                raise self._at_offset(error, wanted.request.offset) from None
+                raise self._at_offset(error, wanted.request) from None
             return answer
 
-    def _at_offset(self, error: ServiceError, offset: int) -> ServiceError:
+    def _at_offset(self, error: ServiceError, request: PageRequest) -> ServiceError:
         """Return an error that says which page failed, and what it means for the list."""
         if not self.reached:
             return error
         header = self.scan.header
+        name = f"{header.connection}/{header.stream}"
         rows = counted(self.reached, "row")
+        where = f"{rows} of {name} were read before."
+        next_step = "Then run `partner-sync sync`, which resumes."
+        failed = self.failed.get(request)
+        # Without a token, or with one that is refused, it is not the page that failed.
+        if failed is not None and isinstance(failed.failure, Unavailable | UnexpectedAnswer):
+            where = (
+                f"The page of {name} at offset {request.offset:,} failed; {rows} of it were read "
+                "before."
+            )
+            next_step = "If it fails at this offset again, report the offset to the service."
         return type(error)(
-            f"{error} The page of {header.connection}/{header.stream} at offset {offset:,} failed; "
-            f"{rows} of it were read before. The list is not complete, so none of them is loaded; "
-            "the rows of the last sync stay.",
-            f"{error.remedy} If it fails at this offset again, report the offset to the service.",
+            f"{error} {where} The list is not complete, so none of them is loaded; the rows of the "
+            "last sync stay.",
+            f"{error.remedy} {next_step}",
         )
 
     async def _request(self, request: PageRequest, *, once: bool = False) -> Answer:

@@ -14,6 +14,7 @@ from pipelines.checks.context import CheckContext
 from pipelines.checks.published import ListName, read_published
 from pipelines.core.errors import PartnerSyncError
 from pipelines.core.finding import Finding, Severity
+from pipelines.core.proof import ENDS_THERE_AGAIN
 from pipelines.metadata.processes import this_process
 from pipelines.metadata.runs import KILLED, Outcome
 from pipelines.metadata.scans import ScanStatus
@@ -153,6 +154,15 @@ def test_each_check_finds_its_case(
     assert finding.blocks is (code == "scan_held")
     if code == "warehouse_unreadable":  # no check passes on a version that cannot be read
         assert coded(published, State.PASSED) == BY_METADATA
+
+
+def test_another_sync_is_no_cure_for_a_cap_on_offsets(published: Stores) -> None:
+    reason = f"the service shows the same 10 rows at every offset from 40 on. {ENDS_THERE_AGAIN}"
+    read(published, Reading(ALL, complete=False, reason=reason))
+    build_with_books(published)
+    (finding,) = ask(published)["list_partial"].findings
+    assert reason in finding.message
+    assert finding.remedy == "Ask the service how to read the rows behind that offset."
 
 
 def test_what_is_published_and_new_passes_every_check_and_nothing_passes_without_data(

@@ -1,6 +1,7 @@
 """Lists whose envelope is odd, whose deep offsets are refused, or that a cache answers."""
 
 import json
+import re
 from collections.abc import Callable, Collection
 from itertools import count
 from pathlib import Path
@@ -27,6 +28,7 @@ class Odd:
         self.aged = range(999)  # offsets that a cache answers
         self.refused: Collection[int] = range(0)
         self.status = 400
+        self.clamped = 999_999  # an offset above it is taken for it
         self.broken = False  # only the page at the first refused offset
         self.moving = False
         self.requests = 0
@@ -38,6 +40,7 @@ class Odd:
             return httpx.Response(
                 self.status, json={"detail": f"offset must be < {min(self.refused)}"}
             )
+        offset = min(offset, self.clamped)
         order = list(range(self.rows))
         if self.moving:
             order = order[self.requests % 7 :] + order[: self.requests % 7]
@@ -191,6 +194,48 @@ def test_refused_deep_offsets_make_a_partial_list_that_names_the_cap(
     assert SealedScan.open(scan.path).completeness == scan.completeness
 
 
+@pytest.mark.parametrize("clamped", [0, 40, 55])
+@pytest.mark.parametrize("says_offset", [True, False])
+def test_clamped_offsets_make_a_partial_list_that_names_the_offset(
+    clamped: int, tmp_path: Path, *, says_offset: bool
+) -> None:
+    """It cost 25 times the requests of the list, each night, and the reason said nothing of it."""
+
+    def change(page: dict[str, Any]) -> None:
+        if not says_offset:
+            page["pagination"].pop("offset")
+        page["pagination"]["has_more"] = True
+
+    service = Odd(65, change)
+    service.clamped = clamped
+    scan = read(service, tmp_path / "scan")
+    proof = scan.completeness
+    assert not proof.complete
+    (offset,) = re.findall(r"shows the same 10 rows at every offset from (\d+) on\.", proof.reason)
+    assert clamped <= int(offset) <= clamped + LIMIT
+    assert "Another sync ends there, too" in proof.reason
+    assert len(keys(scan)) == clamped + LIMIT
+    assert service.requests <= 20
+    assert SealedScan.open(scan.path).completeness == proof
+
+
+def test_a_list_that_grows_by_a_page_at_each_request_is_not_clamped(tmp_path: Path) -> None:
+    """A page may show the rows of the one before again, but no page far behind it does."""
+    service = Odd(0)
+    service.rows = 65
+
+    def grow(page: dict[str, Any]) -> None:
+        first = page["pagination"]["offset"] - 7 * min(service.requests, 8)
+        rows = range(first, max(first, min(first + LIMIT, 65)))
+        page["data"] = [{"usageId": f"u{row}"} for row in rows]
+        page["pagination"]["has_more"] = first + LIMIT < 65
+
+    service.change = grow
+    proof = read(service, tmp_path / "scan").completeness
+    assert "the same" not in proof.reason
+    assert proof.complete, proof.reason
+
+
 @pytest.mark.parametrize("status", [404, 416, 400])
 @pytest.mark.parametrize("rows", [20, 65])
 @pytest.mark.parametrize("moving", [False, True])
@@ -223,6 +268,19 @@ def test_other_pages_that_fail_end_the_scan_as_before(
     scan = read(service, tmp_path / "scan")  # resumes
     assert scan.completeness.complete
     assert len(keys(scan)) == 65
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_credentials_that_end_while_a_list_is_read_are_no_fault_of_a_page(
+    status: int, tmp_path: Path
+) -> None:
+    """It was said to report the offset to the service if it fails there again."""
+    service = Odd(65)
+    service.refused, service.status = range(14, 999), status
+    with pytest.raises(ServiceError, match=r"17 rows of acme/usage were read before\.") as raised:
+        read(service, tmp_path / "scan")
+    assert "offset 14" not in str(raised.value)
+    assert raised.value.remedy.endswith("Then run `partner-sync sync`, which resumes.")
 
 
 @pytest.mark.parametrize("status", [400, 422])

@@ -120,6 +120,7 @@ class Reading:
     complete: bool = True
     page_size: int = 2
     key: str | None = "id"
+    reason: str = "the list changed too fast"  # if it is not complete
 
 
 def goes_on_from(begin: Make) -> Callable[[Make], Make]:
@@ -226,7 +227,7 @@ def read(stores: Stores, reading: Reading, run_id: str | None = None) -> str:
         records = [json.dumps(each).encode() for each in reading.records[offset : offset + size]]
         sent = structs.replace(exchange(page(*records)), offset=offset)
         used[file.append(sent, durable=False)] = ((0, len(records)),)
-    missing = {} if reading.complete else {"not_seen": 3, "reason": "the list changed too fast"}
+    missing = {} if reading.complete else {"not_seen": 3, "reason": reading.reason}
     sealed = file.seal(
         structs.replace(
             proof(used),
