@@ -4,7 +4,7 @@ Not here: checks of one list that it reads (lists).
 """
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import timedelta
 from itertools import groupby
 from operator import attrgetter
@@ -14,7 +14,7 @@ from sqlalchemy import func, select
 
 from pipelines.checks.check import MINUTE, Check, Problem
 from pipelines.checks.context import CheckContext, known
-from pipelines.checks.published import ListName
+from pipelines.checks.published import ListName, SharedList
 from pipelines.core.finding import Severity
 from pipelines.http.identity import ACCOUNT, ServiceIdentity
 from pipelines.metadata.runs import KILLED, ListStates, Outcome, last_runs, unread
@@ -145,7 +145,10 @@ def account_loaded_twice(context: CheckContext, _about: ListName) -> Iterator[Pr
     for name in context.published.loaded:
         streams[name.connection].add(name.stream)
     first = dict[tuple[str, str], Identity]()
+    one_account = set[frozenset[str]]()
+    services = dict[str, str]()
     for account in context.metadata.scalars(select(Identity).order_by(Identity.pinned_at)):
+        services[account.connection] = account.base_url
         named = str(ServiceIdentity(account.identity))
         shown = named
         # The merchant surface does not say whose the API key is.
@@ -155,11 +158,39 @@ def account_loaded_twice(context: CheckContext, _about: ListName) -> Iterator[Pr
         other = first.setdefault((account.base_url, named), account)
         twice = sorted(streams[account.connection] & streams[other.connection])
         if other is not account and account.identity and twice:
+            one_account.add(frozenset({other.connection, account.connection}))
             yield (
                 f"Connections `{other.connection}` and `{account.connection}` are one account "
                 f"({shown}), so {', '.join(twice)} are loaded twice. Sums of all connections "
                 "count their rows twice."
             )
+    # A distributor sees what each of its partners sees: one service, two accounts, the same records.
+    of_one_service = [
+        each
+        for each in context.published.shared
+        if services.get(each.connection, each.connection) == services.get(each.other)
+    ]
+    yield from _seen_by_two(of_one_service, one_account)
+
+
+def _seen_by_two(
+    shared: list[SharedList], one_account: Collection[frozenset[str]]
+) -> Iterator[Problem]:
+    """Yield which connections have the records of others, besides those that are one account."""
+    streams = defaultdict[tuple[str, str], list[str]](list)
+    for each in shared:
+        is_known = frozenset({each.connection, each.other}) in one_account
+        if not is_known and (each.other, each.connection) not in streams:
+            streams[each.connection, each.other].append(each.stream)
+    for (connection, other), names in streams.items():
+        yield {
+            "subject": f"{connection} {other}",
+            "message": (
+                f"Connection `{other}` also has the records of `{connection}`: "
+                f"{', '.join(names)}. Their accounts differ, as those of a distributor and its "
+                "partner. Sums of all connections count these rows twice."
+            ),
+        }
 
 
 @Check(

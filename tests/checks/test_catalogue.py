@@ -243,7 +243,8 @@ def test_an_account_of_two_connections_is_found(published: Stores) -> None:
     pin("other", base_url="https://b")
     pin("unnamed", identity={})
     assert found_by(code, published) == []  # rows of acme only
-    for connection in ("other", "unnamed", "zen"):
+    read(published, Reading(usage(11, 12), connection="unnamed"))
+    for connection in ("other", "zen"):
         read(published, Reading(ALL, connection=connection))
     build_with_books(published)
     (finding,) = found_by(code, published)
@@ -264,10 +265,34 @@ def test_an_api_key_of_two_connections_is_found(published: Stores) -> None:
         with published.metadata.transaction() as db:
             db.merge(identity)
         if connection != "acme":
-            read(published, Reading(ALL, connection=connection))
+            records = ALL if connection == "shop" else usage(11, 12)
+            read(published, Reading(records, connection=connection))
     build_with_books(published)
     (finding,) = found_by("account_loaded_twice", published)
     assert "`acme` and `shop` are one account (the same API key), so usage" in finding.message
+
+
+def test_records_that_two_accounts_see_are_found(published: Stores) -> None:
+    """A distributor has the records of each partner that is a connection of its own."""
+    accounts = {"acme": "distributor", "first": "partner 1", "second": "partner 2", "zen": "other"}
+    for connection, account in accounts.items():
+        identity = Identity(
+            connection=connection,
+            base_url="https://b" if connection == "zen" else "https://a",
+            identity={"account.id": account},
+            actor=account,
+            pinned_at=published.clock.now,
+        )
+        with published.metadata.transaction() as db:
+            db.merge(identity)
+    read(published, Reading(usage(2, 4, 11), connection="first"))
+    read(published, Reading([*usage(11), usage(5)[0] | {"amount": "7"}], connection="second"))
+    read(published, Reading(ALL, connection="zen"))
+    build_with_books(published)
+    (finding,) = found_by("account_loaded_twice", published)
+    assert finding.subject == "first acme"
+    assert "`acme` also has the records of `first`: usage. Their accounts differ" in finding.message
+    assert "twice" in finding.message
 
 
 def test_a_list_that_failed_is_found_until_it_is_read_again(published: Stores) -> None:
