@@ -164,7 +164,7 @@ def account_loaded_twice(context: CheckContext, _about: ListName) -> Iterator[Pr
                 f"({shown}), so {', '.join(twice)} are loaded twice. Sums of all connections "
                 "count their rows twice."
             )
-    # A distributor sees what each of its partners sees: one service, two accounts, the same records.
+    # A distributor sees what its partners see: one service, two accounts, the same records.
     of_one_service = [
         each
         for each in context.published.shared

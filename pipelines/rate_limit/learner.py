@@ -84,7 +84,7 @@ class Learner:
             actor_state.pause(transaction.state, window, transaction.now, unix_now)
         if stated is not None:
             self._learn(transaction, slot, stated, answered_at)
-        self._note_lost(transaction)
+        self._note_lost()
 
     def _learn(
         self, transaction: Transaction, slot: Slot, stated: RateHeaders, answered_at: float
@@ -121,11 +121,11 @@ class Learner:
                 transaction.state, counted - ours, transaction.now, is_full=is_full
             )
 
-    def _note_lost(self, transaction: Transaction) -> None:
+    def _note_lost(self) -> None:
         """Tell a person, once, if what others use has cost much time: the reason and the cost."""
         options = self._options
         window = options.window_seconds
-        used = self.allowance(transaction).limit
+        used = self.limit
         stated = self._stated_limit or used
         alone = min(stated, options.max_requests_per_window or stated)
         self._lost_seconds += window / used - window / alone

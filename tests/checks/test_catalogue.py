@@ -286,7 +286,7 @@ def test_records_that_two_accounts_see_are_found(published: Stores) -> None:
         with published.metadata.transaction() as db:
             db.merge(identity)
     read(published, Reading(usage(2, 4, 11), connection="first"))
-    read(published, Reading([*usage(11), usage(5)[0] | {"amount": "7"}], connection="second"))
+    read(published, Reading([*usage(11), *usage(5, amount="7")], connection="second"))
     read(published, Reading(ALL, connection="zen"))
     build_with_books(published)
     (finding,) = found_by("account_loaded_twice", published)

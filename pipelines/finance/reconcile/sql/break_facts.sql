@@ -115,7 +115,8 @@ SELECT
             AND judged.billed_amount IS NOT NULL AND NOT bills.is_complete
             THEN 'billing is not proven complete'
          WHEN lists.read_on < (judged.month + INTERVAL 1 MONTH)::DATE + getvariable('grace_days')
-            AND judged.month <= lists.others_read_on + INTERVAL 1 MONTH AND (judged.rule = 'not_billed' OR lists.read_on + 1 < lists.others_read_on)
+            AND judged.month <= lists.others_read_on + INTERVAL 1 MONTH
+            AND (judged.rule = 'not_billed' OR lists.read_on + 1 < lists.others_read_on)
             THEN concat(lists.stream, ' was read before the month was due') END AS uncertain,
     CASE WHEN explained.break_id IS NOT NULL
             THEN concat('may be explained by ', judged.stream, ' that cannot be read')
