@@ -27,7 +27,6 @@ from pipelines.warehouse.version_files import Warehouse
 if TYPE_CHECKING:
     from pipelines.files.bucket import Bucket
 
-STATE: Final = "pulled.json"
 READABLE: Final = 0o444  # by everybody, and never changed
 AGAIN: Final = "`partner-sync pull`"
 # Between the pointer and a file that it names, another version may be published.
@@ -50,12 +49,21 @@ def default_folder() -> Path:
 def pulled_files() -> Warehouse | None:
     """Return the files in the folder of the home if they were pulled; None: it is a home.
 
-    They are only read, and need neither connections nor a database. Raises ConfigurationError.
+    They are only read, and need neither connections nor a database. Raises ConfigurationError, and
+    StorageFailed where the symlink is gone.
     """
     home = Home.from_environment()
-    if not (home.root / STATE).is_file():
+    # Whatever it holds: what is published here is what the symlinks name.
+    if not os.path.lexists(home.pulled_file):
         return None
-    return Warehouse(home, MemoryLimit.of(load_settings(home).memory_limit))
+    warehouse = Warehouse(home, MemoryLimit.of(load_settings(home).memory_limit))
+    if warehouse.published() is None:
+        raise StorageFailed(
+            f"{home.link} does not exist, although files were pulled to this folder. No rows can "
+            "be read.",
+            f"Run {AGAIN}.",
+        )
+    return warehouse
 
 
 def pull(
@@ -68,11 +76,12 @@ def pull(
     the bucket any more are deleted. Raises ConfigurationError, StorageFailed, NewerFormat.
     """
     folder = folder.absolute()
-    _asked(_read_state(folder), url, endpoint)  # raises, before there is a folder
+    _asked(_read_state(folder, url, endpoint), url, endpoint)  # raises, before there is a folder
     with storing(folder, AGAIN):
         folder.mkdir(parents=True, exist_ok=True)
-    with held(folder / f".{STATE}.lock"):
-        before = _read_state(folder)
+    state_file = Home(folder).pulled_file
+    with held(folder / f".{state_file.name}.lock"):
+        before = _read_state(folder, url, endpoint)
         asked = _asked(before, url, endpoint)
         if before is None:
             _require_new(folder)
@@ -87,7 +96,7 @@ def pull(
             now, new_files = _download(folder, bucket, before.pointer if before else Pointer())
             _follow(folder, now)
             state = Pulled(asked.bucket, asked.endpoint, now)
-            write_durably(folder / STATE, msgspec.json.encode(state))
+            write_durably(state_file, msgspec.json.encode(state))
             _delete_gone(folder, bucket)
     return [
         {
@@ -101,16 +110,23 @@ def pull(
     ]
 
 
-def _read_state(folder: Path) -> Pulled | None:
-    file = folder / STATE
+def _read_state(folder: Path, url: str | None, endpoint: str | None) -> Pulled | None:
+    """Return what was pulled to a folder; None: nothing was.
+
+    Of a state that cannot be read, `url` says the bucket; nothing is known of the files then.
+    """
+    file = Home(folder).pulled_file
     try:
         return msgspec.json.decode(file.read_bytes(), type=Pulled)
     except FileNotFoundError:
         return None
     except (OSError, msgspec.DecodeError) as error:
+        if url is not None:
+            return Pulled(url, endpoint)
         raise StorageFailed(
             f"{file} cannot be read: {error}. Nothing was changed.",
-            f"Delete {folder}, then run {AGAIN} with --from.",
+            f"Run `partner-sync pull {folder}` with --from and the bucket of these files. It "
+            "compares them again.",
         ) from None
 
 

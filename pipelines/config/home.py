@@ -24,6 +24,7 @@ class Home:
         self.archive: Final = root / "archive"
         self.versions: Final = root / "versions"
         self.link: Final = root / "warehouse.duckdb"  # to the published version
+        self.pulled_file: Final = root / "pulled.json"  # of a folder of `pull`, which is no home
         self.books: Final = root / "books"
         self.books_link: Final = root / "books.duckdb"  # to the published books
         self.reports: Final = root / "reports"

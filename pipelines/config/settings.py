@@ -124,14 +124,29 @@ class Settings(values.Table):
     ] = Field(default={})
     """settings of each stream, such as key and limit"""
 
+    def _lacks_connections(self) -> ConfigurationError:
+        """Return why there is no connection: it is a new home, one that lost its file, or none."""
+        home = self.home
+        message = f"{home.connections_file} names no connection"
+        if os.path.lexists(home.pulled_file):
+            return ConfigurationError(
+                f"{message}: {home.root} has files that were pulled, and is no home. Nothing was "
+                "changed.",
+                "Run the command where `partner-sync sync` runs. Here, use `partner-sync sql`.",
+            )
+        if os.path.lexists(home.link) or home.metadata_file.exists():
+            return ConfigurationError(
+                f"{message}, although this home was synced. Nothing was changed.",
+                "Restore it from a backup, or run `partner-sync init` with the names of before.",
+            )
+        return ConfigurationError(f"{message}.", "Run `partner-sync init` to add one.")
+
     def connections(self) -> dict[str, Connection]:
         """Return every connection by name. Raises ConfigurationError with every fault."""
         file = self.home.connections_file
         known = dict(_connections_in(file, values.read_content(file)))
         if not known:
-            raise ConfigurationError(
-                f"{file} names no connection.", "Run `partner-sync init` to add one."
-            )
+            raise self._lacks_connections()
         for connection in known.values():
             unknown = [name for name in connection.skip if name not in self.streams]
             if unknown:

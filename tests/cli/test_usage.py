@@ -53,6 +53,13 @@ def test_no_command_makes_a_home(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_home_that_lost_its_connections_is_not_taken_for_a_new_one(synced: Cli) -> None:
+    synced.home.connections_file.unlink()
+    message = " ".join(synced("status", code=2).stderr.split())
+    assert "names no connection, although this home was synced" in message
+    assert "Restore it from a backup" in message
+
+
 def test_a_wrong_command_is_refused_with_what_is_possible(synced: Cli) -> None:
     for command, said in WRONG.items():
         result = synced(*command.split(), code=2)

@@ -93,6 +93,33 @@ def test_a_pulled_folder_is_queried_without_a_home(
     assert sorted(folder.rglob("*")) == before
 
 
+def test_a_pulled_folder_whose_state_is_damaged_says_so(
+    published: Stores, bucket: Bucket, tmp_path: Path
+) -> None:
+    """What could not be read was taken for what is not there: nothing would be published."""
+    stores = moved(published, bucket)
+    folder = Home(tmp_path / "here")
+    pull(folder.root, bucket.url, bucket.endpoint)
+    cli = Cli(folder)
+    refused = cli("status", code=ExitCode.USAGE).stderr
+    assert "has files that were pulled" in " ".join(refused.split())
+    folder.pulled_file.write_text("{")
+    assert cli.json("sql", KEYS) == [{"count_star()": 10}]
+    with pytest.raises(StorageFailed, match=r"pulled\.json cannot be read") as raised:
+        pull(folder.root)
+    assert f"pull {folder.root}` with --from" in raised.value.remedy
+    publish(stores, 12)
+    pull(folder.root, bucket.url, bucket.endpoint)
+    assert count_of(folder.root) == 12
+    pull(folder.root)
+    folder.pulled_file.unlink()
+    folder.pulled_file.mkdir()
+    assert cli.json("sql", KEYS) == [{"count_star()": 12}]
+    folder.link.unlink()
+    lost = cli("sql", KEYS, code=ExitCode.NOTHING_PUBLISHED).stderr
+    assert "warehouse.duckdb does not exist" in " ".join(lost.split())
+
+
 def test_a_reader_reads_all_the_time_while_versions_are_pulled_and_deleted(
     published: Stores, bucket: Bucket, tmp_path: Path
 ) -> None:
