@@ -12,7 +12,7 @@ from pipelines.archive.scan_file import open_path
 from pipelines.config.home import Home
 from pipelines.config.settings import load_settings
 from pipelines.core.clock import Clock
-from pipelines.core.errors import MemoryRefused
+from pipelines.core.errors import ConfigurationError, MemoryRefused
 from pipelines.core.files import remove
 from pipelines.core.text import Redactor
 from pipelines.files.open_store import open_store, require_settings
@@ -73,6 +73,19 @@ def open_session(
             yield session
     finally:
         metadata.close()
+
+
+def require_no_secret(text: str) -> None:
+    """Refuse a text that is kept if it has the secret of a connection. Raises ConfigurationError.
+
+    Without a home that can be used, no secret is known; the command itself says what is wrong.
+    """
+    try:
+        settings = load_settings()
+        settings.connections()
+    except ConfigurationError:
+        return
+    settings.require_no_secret([text])
 
 
 @contextmanager

@@ -208,7 +208,9 @@ def _add_command(kind: str, text: str) -> None:
         month: Month = "",
         severity: Severity = "",
         state: State = "",
-        owner: Annotated[str, Option(help="Person to assign it to; only for assign.")] = "",
+        owner: Annotated[
+            str, Option(callback=program.kept, help="Person to assign it to; only for assign.")
+        ] = "",
         reason: program.Reason,
         yes: Yes = False,
     ) -> int:

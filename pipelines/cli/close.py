@@ -14,9 +14,12 @@ from pipelines.core.errors import ExitCode
 from pipelines.core.person import name_of
 
 Month = Annotated[datetime, Argument(formats=["%Y-%m"], help="Month, such as 2026-09.")]
-Note = Annotated[str, Option("--note", help="Note to keep with the copy.")]
+Note = Annotated[str, Option("--note", callback=program.kept, help="Note to keep with the copy.")]
 AcceptOpen = Annotated[
-    str, Option(help="Why severe breaks stay open that have no owner with a reason.")
+    str,
+    Option(
+        callback=program.kept, help="Why severe breaks stay open that have no owner with a reason."
+    ),
 ]
 Connections = Annotated[
     list[str] | None,
@@ -94,8 +97,10 @@ def approve(
 def close_month(  # noqa: PLR0913 - a command's parameters are its options
     month: Month,
     *,
-    preparer: Annotated[str, Option(help="Who prepared the close.")] = "",
-    reviewer: Annotated[str, Option(help="Who reviewed it; another person.")] = "",
+    preparer: Annotated[str, Option(callback=program.kept, help="Who prepared the close.")] = "",
+    reviewer: Annotated[
+        str, Option(callback=program.kept, help="Who reviewed it; another person.")
+    ] = "",
     remark: Note = "",
     accept_open: AcceptOpen = "",
     connection: Connections = None,

@@ -10,6 +10,7 @@ import typer
 from typer import Argument, Option
 from typer.core import TyperGroup
 
+from pipelines import app
 from pipelines.cli.terminal import OUT, SESSIONS, show_error
 from pipelines.core import stop
 from pipelines.core.errors import ConfigurationError, ExitCode, PartnerSyncError
@@ -38,11 +39,23 @@ def _silence(value: bool) -> bool:  # noqa: FBT001 - Typer's signature of a call
     return value
 
 
+def kept(text: str) -> str:
+    """Return a text that a command keeps, unless it has the secret of a connection.
+
+    The callback of each such option. Raises ConfigurationError.
+    """
+    if text:
+        app.session.require_no_secret(text)
+    return text
+
+
 # Commands need not read it: its callback silences what is not JSON.
 Json = Annotated[bool, Option("--json", callback=_silence, help="Print JSON instead of tables.")]
 Connection = Annotated[str, Argument(help="Name of the connection.")]
 # Without a terminal, nobody can be asked: the option is required there.
-Reason = Annotated[str, Option(prompt=os.isatty(0), help="Reason, kept with your name.")]
+Reason = Annotated[
+    str, Option(prompt=os.isatty(0), callback=kept, help="Reason, kept with your name.")
+]
 NoBuild = Annotated[bool, Option("--no-build", help="Do not build a version now.")]
 
 

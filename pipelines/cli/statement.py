@@ -41,7 +41,12 @@ def statement(  # noqa: PLR0913 - a command's parameters are its options
         Option("--sent", min=1, help="Note that this number was sent; writes no statement."),
     ] = None,
     sent_to: Annotated[
-        str, Option("--to", help="Whom it was sent to, such as an address. With --sent.")
+        str,
+        Option(
+            "--to",
+            callback=program.kept,
+            help="Whom it was sent to, such as an address. With --sent.",
+        ),
     ] = "",
     sent_on: Annotated[
         str, Option("--on", help="Day on which it was sent. Default: today in UTC.")

@@ -5,6 +5,8 @@ Among them are the lists that are read: the three of the interface document, and
 
 import os
 import re
+from collections.abc import Iterable
+from contextlib import suppress
 from datetime import date
 from decimal import Decimal
 from functools import lru_cache, partial
@@ -21,7 +23,7 @@ from pipelines.config.home import Home
 from pipelines.config.homes import HOMES
 from pipelines.config.types import Declared
 from pipelines.core.errors import ConfigurationError
-from pipelines.core.text import from_system, printable
+from pipelines.core.text import Redactor, from_system, printable
 
 # Records of a page, as the interface document has it ("Paging limits").
 MOST_RECORDS: Final = 500
@@ -165,6 +167,25 @@ class Settings(values.Table):
                 f"There is no connection `{name}`. Connections: {', '.join(known)}."
             )
         return known[name]
+
+    def require_no_secret(self, texts: Iterable[str]) -> None:
+        """Refuse texts that are kept and shown, if one has the secret of a connection.
+
+        What `secret_command` would print is not asked for. Raises ConfigurationError.
+        """
+        redactor = Redactor()
+        file = self.home.connections_file
+        for connection in _connections_in(file, values.read_content(file)).values():
+            # One without a secret has none that could be shown.
+            with suppress(ConfigurationError):
+                if not connection.secret_command:
+                    redactor.add(connection.read_secret())
+        if any(redactor.clean(text) != text for text in texts):
+            raise ConfigurationError(
+                "A text that is kept, and that others see, has the secret of a connection. Nothing "
+                "was changed.",
+                "Write it without the secret. If others may have seen it, replace the secret.",
+            )
 
     def streams_of(self, connection: Connection) -> list[Stream]:
         """Return the streams that a connection reads, in the order of configuration."""

@@ -85,7 +85,9 @@ def read_decisions(stores: Stores, file: Path) -> list[Row]:
     known = {row["break_id"]: row for row in breaks}
     decided: dict[str, Row] = {}
     problems = []
-    for number, cells in enumerate(_read_rows(file, COLUMNS), start=2):
+    rows = _read_rows(file, COLUMNS)
+    stores.settings.require_no_secret(cells[name] for cells in rows for name in EMPTY)
+    for number, cells in enumerate(rows, start=2):
         if not any(cells[name] for name in EMPTY):
             continue
         break_id = cells["break_id"]

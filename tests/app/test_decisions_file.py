@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from pipelines.core.errors import ConfigurationError
 from pipelines.finance.decisions_file import read_decisions, says
 from tests.app.conftest import BREAKS
 from tests.app.test_breaks import Cells, filled, listed
@@ -29,6 +30,16 @@ def test_decisions_in_a_file_of_another_country_are_read(
     file.write_bytes(text.replace("\n", "\r\n").encode(encoding, "replace"))
     reasons = [each["new_reason"] for each in read_decisions(books, file)]
     assert sorted(reasons) == ["geklärt", "réglé"]
+
+
+def test_a_file_of_decisions_with_a_secret_is_refused(
+    books: Stores, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("A_KEY", "canary-secret-7f3a9c")
+    cells: dict[str, Cells] = {LONG: {"decision": "resolve", "reason": "canary-secret-7f3a9c"}}
+    with pytest.raises(ConfigurationError, match="secret of a connection") as refused:
+        read_decisions(books, filled(books, tmp_path / "first.csv", cells, ","))
+    assert "canary" not in f"{refused.value} {refused.value.remedy}"
 
 
 SPELLINGS = {

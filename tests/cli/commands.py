@@ -41,6 +41,15 @@ def commands(group: Any = PROGRAM, path: tuple[str, ...] = ()) -> Iterator[str]:
         yield from commands(command, (*path, name))
 
 
+def options_of(command: str) -> list[str]:
+    """Return the options of a command that take a value, as they are typed."""
+    found: Any = PROGRAM
+    for name in command.split():
+        found = found.commands[name]
+    options = [each for each in found.params if each.param_type_name == "option"]
+    return [name for each in options if not each.is_flag for name in each.opts]
+
+
 FORMATS = (
     r"Formats: scan file \d+, version \d+, books \d+, metadata \d{4}, close \d+, statement \d+\."
 )

@@ -7,17 +7,19 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from pipelines.cli.main import program
 from pipelines.config.home import Home
-from tests.cli.commands import ARGUMENTS, FORMATS, ON_A_HOME, PROGRAM, commands
+from tests.cli.commands import ARGUMENTS, FORMATS, ON_A_HOME, commands, options_of
 from tests.cli.conftest import Cli
+from tests.sandbox.running import SECRET
 
 SOURCES = Path(__file__).parents[2]
 HEAVY = {"duckdb", "pandas", "dagster", "sqlalchemy", "pydantic", "matplotlib", "httpx"}
+# Options with texts that are kept.
+KEPT = {"--accept-open", "--note", "--owner", "--preparer", "--reason", "--reviewer", "--to"}
 WRONG = {
     "sync -c nobody": "Connections: acme.",
     "connections unblock nobody": "Connections: acme.",
@@ -70,7 +72,7 @@ def test_a_wrong_command_is_refused_with_what_is_possible(synced: Cli) -> None:
 @pytest.mark.parametrize("command", sorted(commands()))
 def test_no_option_or_argument_may_be_empty(empty: Cli, command: str) -> None:
     """An empty one would mean "all", or today: mostly, a script has a variable that is not set."""
-    for option in options_with_text(command):
+    for option in options_of(command):
         joined = [[f"{option}="]] if option.startswith("--") else []
         for given in ([option, ""], [option, "  "], *joined):
             said = " ".join(empty(*command.split(), *given, code=2).stderr.split())
@@ -79,14 +81,20 @@ def test_no_option_or_argument_may_be_empty(empty: Cli, command: str) -> None:
     assert list(empty.home.root.parent.iterdir()) == []
 
 
-def options_with_text(command: str) -> Iterator[str]:
-    """Yield each spelling of each option that takes a value: text, day, file or number."""
-    found: Any = PROGRAM
-    for name in command.split():
-        found = found.commands[name]
-    for option in found.params:
-        if option.param_type_name == "option" and not option.is_flag:
-            yield from option.opts
+def test_no_text_that_is_kept_has_a_secret(synced: Cli) -> None:
+    """It would be in the metadata database, on pages, and in copies that are never changed."""
+    before = {file: file.read_bytes() for file in synced.home.root.rglob("*.*") if file.is_file()}
+    refused = set()
+    for command in sorted(ON_A_HOME):
+        arguments = f"{command} {ARGUMENTS.get(command, '')}".split()
+        for option in sorted(KEPT & set(options_of(command))):
+            result = synced(*arguments, f"{option}=see {SECRET}!", code=2)
+            assert "has the secret of a connection" in " ".join(result.stderr.split()), command
+            assert SECRET not in result.output
+            refused.add(option)
+    assert refused == KEPT
+    after = {file: file.read_bytes() for file in synced.home.root.rglob("*.*") if file.is_file()}
+    assert after == before
 
 
 def test_every_command_is_explained(empty: Cli) -> None:
