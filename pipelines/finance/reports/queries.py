@@ -32,7 +32,7 @@ QUERIES: Final = (
     "severities", "uncertain", "partners", "ageing", "reasons", "apart", "late", "gaps",
     "last_close", "changed_closes", "newest_usage", "ended_usage", "covered", "news",
     "claim_breaks", "claims", "withheld_breaks", "withheld", "open_by_rule",
-    "unseen_values", "unknown_currencies", "read_otherwise", "signed_months",
+    "unseen_values", "unknown_currencies", "read_otherwise", "signed_months", "price_changes",
     "changed_months", "flux", "receivables", "overdue", "to_be_paid", "materiality",
     "small_breaks", "close_remarks", *OF_OWN_BOOKS,
 )  # fmt: skip

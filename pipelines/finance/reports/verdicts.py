@@ -33,6 +33,7 @@ from pipelines.finance.reports.month_verdicts import (
 )
 from pipelines.finance.reports.partner_flux import Flux, judge_flux
 from pipelines.finance.reports.prepared import Prepared
+from pipelines.finance.reports.prices import Prices, judge_prices
 from pipelines.finance.reports.queries import Figures
 from pipelines.finance.reports.to_be_paid import ToBePaid, judge_to_be_paid
 from pipelines.warehouse.duckdb_file import Row
@@ -114,6 +115,7 @@ class Verdicts:
     change_since_close: Sums | None
     changed_months: MonthChanges
     flux: Flux | None
+    prices: Prices
     ledger: Ledger | None
     to_be_paid: tuple[ToBePaid, ...]
 
@@ -151,6 +153,7 @@ class Verdicts:
             "prepared": [asdict(month) for month in self.prepared],
             "changed_months": self.changed_months.as_json(),
             "flux": self.flux.as_json() if self.flux else None,
+            "prices": self.prices.as_json(),
             "ledger": self.ledger.as_json() if self.ledger else None,
             "to_be_paid": [currency.as_json() for currency in self.to_be_paid],
         }
@@ -194,6 +197,7 @@ def judge(figures: Figures) -> Verdicts:
         change_since_close=changed_difference(closed, figures) if closed else None,
         changed_months=judge_changed_partner_months(figures),
         flux=judge_flux(figures),
+        prices=judge_prices(tables["price_changes"], order_of(figures)),
         ledger=ledger,
         to_be_paid=judge_to_be_paid(
             tables["to_be_paid"], ledger.may_withhold() if ledger else None
