@@ -20,6 +20,7 @@ from pipelines.finance.closing.accrual import (
     read_written_accrual,
     read_written_months,
 )
+from pipelines.finance.closing.sign_off import read_open_breaks
 from pipelines.finance.inputs import copy_folder
 from pipelines.finance.mapping import parse_mapping
 from pipelines.finance.reconcile.close_copy import MANIFEST
@@ -81,7 +82,12 @@ def read_figures_of_books(
             previous = _read_previous(stores, folder, version, prepare)
             figures = read_figures(db, version.number, previous=previous)
             accrual = _read_accrual(stores, db, figures)
-            figures = replace(figures, accrual=accrual, prepared=_read_prepared(stores))
+            figures = replace(
+                figures,
+                accrual=accrual,
+                prepared=_read_prepared(stores),
+                open_when_signed=_read_open_when_signed(stores, figures),
+            )
             if with_details:
                 find = StatementPages(stores).find
                 details = read_details(db, figures, find, read_index(stores))
@@ -109,6 +115,16 @@ def _read_prepared(stores: Stores) -> tuple[Prepared, ...]:
                 Prepared(close.month, close.number, close.preparer, close.closed_at, chosen)
             )
     return tuple(prepared)
+
+
+def _read_open_when_signed(stores: Stores, figures: Figures) -> dict[tuple[date, int], str]:
+    """Return which breaks were open when months were signed; none of a copy that is not there."""
+    found = {}
+    for signed in figures.tables["signed_months"]:
+        month, number = signed["month"], signed["number"]
+        with suppress(PartnerSyncError, OSError, duckdb.Error):
+            found[month, number] = read_open_breaks(copy_folder(stores, month, number), signed)
+    return found
 
 
 def _read_accrual(

@@ -7,12 +7,15 @@ from pathlib import Path
 import pytest
 
 from pipelines.finance.books import make_books
-from pipelines.finance.close import reopen_month
+from pipelines.finance.close import close_month, reopen_month
 from pipelines.finance.report import read_figures_of_books, write_report
 from pipelines.finance.reports.render import render_report
+from pipelines.finance.signing import Signing
 from pipelines.metadata.tables import Close
+from tests.cli.conftest import Cli
 from tests.reconcile.months import SEPTEMBER, publish_closed, restate
-from tests.reports.conftest import text_of
+from tests.reconcile.own import publish_own
+from tests.reports.conftest import page_text, text_of
 from tests.versions.homes import Stores, home_of
 
 closed = home_of(publish_closed)
@@ -91,3 +94,25 @@ def test_signed_months_link_to_the_files_that_are_there(closed: Stores) -> None:
     copy.rename(copy.with_name("elsewhere"))  # as on a machine that shares a bucket
     assert links() == []
     assert "Files" not in text_of(render_report(read_figures_of_books(closed)))
+
+
+own = home_of(publish_own)
+
+
+def test_a_signed_month_says_what_was_open_and_why_it_was_signed(own: Stores) -> None:
+    said = Signing(accept_open="The partner answers in December.")
+    close_month(own, SEPTEMBER, "ann", "bob", said)
+    make_books(own)
+    text = page_text(own)
+    reason = "; ann says why: The partner answers in December."
+    at_sign_off = f"10 with own books (10 above materiality){reason}"
+    assert f"Open at sign-off: {at_sign_off}" in text
+    assert f"names as typed, not verified. Open breaks: {at_sign_off}" in text
+    assert "With own books, open: EUR" in text
+    months = Cli(own.home).json("report")["verdict"]["months"]
+    (september,) = (each for each in months if "2026-09-01" in each["months"])
+    assert sum(each["number"] for each in september["own"]) == 10
+    (own.home.closes / "2026-09" / "001" / "breaks.parquet").unlink()
+    text = page_text(own)
+    assert "Open at sign-off" not in text
+    assert "Open breaks: not known, as the copy cannot be read." in text

@@ -1,12 +1,16 @@
-"""The last sheet of a working paper: who signed what, a line for each."""
+"""The last sheet of a working paper: who signed what, a line for each.
+
+Also which breaks were open then, as the report says of a signed month.
+"""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Final
 
 import duckdb
 
 from pipelines.finance.closing.cells import Sheet
-from pipelines.warehouse.duckdb_file import Row
+from pipelines.warehouse.duckdb_file import SETTINGS, Row
 
 # What a reader sees; the manifest has the names. Of what has parts, a label begins each line.
 LABELS: Final = {
@@ -32,6 +36,7 @@ APPROVALS: Final = {
     "one": "by one person",
     "declared": "by names that somebody typed",
 }
+BREAKS: Final = "breaks.parquet"
 EMPTY: Final = {
     "reviewer": "not when this copy was written: `partner-sync close list` shows who approved it",
     "chosen_connections": "all connections",
@@ -46,7 +51,7 @@ SELECT
          WHEN breaks.own_source IS NOT NULL THEN 'with own books'
          ELSE 'of usage and billing' END AS kind,
     count(*) AS number, count(*) FILTER (breaks.severity = 'high') AS high
-FROM copied.breaks AS breaks
+FROM {breaks} AS breaks
 WHERE breaks.state <> 'resolved'
 GROUP BY ALL
 ORDER BY kind
@@ -62,7 +67,7 @@ def write_sign_off(sheet: Sheet, signed: Row, db: duckdb.DuckDBPyConnection) -> 
     said = {
         **signed,
         "approval": APPROVALS[signed["approval"]],
-        "accept_open": _open_breaks(signed, db),
+        "accept_open": _open_breaks(signed, db.execute(OPEN.format(breaks="copied.breaks"))),
         "connections": ", ".join(signed["connections"]),
     }
     for row, (name, value) in enumerate(_lines(said), head + 1):
@@ -71,11 +76,22 @@ def write_sign_off(sheet: Sheet, signed: Row, db: duckdb.DuckDBPyConnection) -> 
     sheet.finish(1, 2)
 
 
-def _open_breaks(signed: Row, db: duckdb.DuckDBPyConnection) -> str:
+def read_open_breaks(folder: Path, signed: Row) -> str:
+    """Return which breaks are open in the copy of a month, and why it is closed with them.
+
+    `signed` has approval, preparer and accept_open of the close. Raises duckdb.Error.
+    """
+    file = str(folder / BREAKS)
+    with duckdb.connect(config=SETTINGS) as db:
+        query = OPEN.format(breaks="read_parquet($file)")
+        return _open_breaks(signed, db.execute(query, {"file": file}))
+
+
+def _open_breaks(signed: Row, found_breaks: duckdb.DuckDBPyConnection) -> str:
     """Return why the month is closed with the open breaks that it has."""
     parts = []
     severe = 0
-    for kind, number, high in db.execute(OPEN).fetchall():
+    for kind, number, high in found_breaks.fetchall():
         parts.append(f"{number:,} {kind} ({high:,} above materiality)")
         severe += high
     found = ", ".join(parts) or "none"

@@ -8,7 +8,7 @@ and messages to operators show alerts instead (alerts).
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from decimal import Decimal
 from enum import StrEnum
@@ -65,7 +65,8 @@ class MonthVerdict:
     is the part of `difference` in open breaks, `reasons` have the rest. `difference` leaves out
     currencies without one. `without_amounts` are the currencies without usage and bills: of a
     month, and of several if no currency has any. `usage_until` is the day on which the usage of a
-    connection ends, if that is before the end of the month: then nothing proves the month.
+    connection ends, if that is before the end of the month: then nothing proves the month. `own`
+    are open breaks with own books, which are in no other number.
     """
 
     month: date | None
@@ -81,6 +82,7 @@ class MonthVerdict:
     reasons: dict[str, Sums]
     without_amounts: tuple[str | None, ...]
     usage_until: date | None
+    own: Sums = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -118,6 +120,12 @@ def judge_months(figures: Figures, *, is_all_known: bool) -> tuple[MonthVerdict,
     verdicts = []
     for place, cells in sorted(places.items()):
         verdict = _judge_month(cells, reasons[place], order, waiting, is_all_known=is_all_known)
+        own = [
+            row
+            for row in figures.tables["open_breaks"]
+            if row["own_source"] is not None and row["month"] in verdict.months
+        ]
+        verdict = replace(verdict, own=add_up(own, order))
         is_empty = verdict.answer is Answer.NO_AMOUNTS and not verdict.changed_records
         if verdict.month or not is_empty:
             verdicts.append(verdict)
@@ -326,6 +334,7 @@ def month_as_json(month: MonthVerdict) -> dict[str, Any]:
         "difference": sums_as_json(month.difference),
         "open": sums_as_json(month.open),
         "reasons": reasons,
+        "own": sums_as_json(month.own),
         "without_amounts": month.without_amounts,
         "usage_until": month.usage_until,
     }

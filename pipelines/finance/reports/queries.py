@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from datetime import date
 from functools import cache
 from graphlib import TopologicalSorter
 from importlib.resources import files
@@ -60,7 +61,8 @@ class Figures:
     `closed` are earlier versions, the latter at the last close. `amounts` are those of each
     partner's month. `details` are the lists that the page shows by clicking, where they are read.
     `accrual` is None where it is not read, or nothing is compared. `prepared` are the months that
-    wait for approval.
+    wait for approval. `open_when_signed` says, by month and number of a copy that is shown,
+    which breaks were open then, and why it was signed all the same.
     """
 
     version: int
@@ -79,6 +81,7 @@ class Figures:
     details: tuple[Detail, ...] = ()
     accrual: Accrual | None = None
     prepared: tuple[Prepared, ...] = ()
+    open_when_signed: dict[tuple[date, int], str] = field(default_factory=dict)
 
 
 def read_figures(

@@ -2,7 +2,7 @@
 SELECT
     closes.month, closes.number, closes.preparer, closes.reviewer, closes.approval,
     coalesce(closes.approved_at, closes.closed_at) AS closed_at, closes.connections,
-    closes.manifest_sha256, closes.has_mapping, count(*) OVER () AS total
+    closes.manifest_sha256, closes.has_mapping, closes.accept_open, count(*) OVER () AS total
 FROM reconciliation.closes AS closes
 WHERE closes.state <> 'reopened'
 ORDER BY closes.month DESC, closes.number DESC
