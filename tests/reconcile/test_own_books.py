@@ -537,6 +537,7 @@ def test_the_report_shows_own_books_and_says_where_there_are_none(own: Stores) -
     page = render_page(figures)
     assert "<h2>Own books</h2>" in page
     assert "ledger: ledger/*.csv, beside billing" in page
+    assert "Bills and credit notes are compared; usage and accruals are not." in page
     assert "11 open breaks" not in page
     assert "10 open breaks" in page
     section = page[page.index('<section id="own">') :].partition("</section>")[0]
