@@ -170,3 +170,26 @@ def test_every_figure_leads_to_rows_that_add_up_to_it(
         wrong, links = page.evaluate(COMPARE)
     assert not wrong
     assert OF_ALL | (set() if make is publish_partial else CLAIMS) <= {*links}
+
+
+# Of the columns of a list, those that are read first: they are there without scrolling sideways.
+FIRST = {"Open breaks": ("Difference", "Age, days"), "Bills": ("To be paid", "Payment", "Due")}
+
+
+@pytest.mark.long
+def test_the_first_columns_are_visible_on_a_small_screen(tmp_path: Path) -> None:
+    stores = Stores.open(tmp_path / "home")
+    publish_seed(stores, SEEDS[0], SMALL)
+    file = write_report(stores, read_figures_of_books(stores, with_details=True))
+    with open_chromium() as browser:
+        page = browser.new_page(viewport={"width": 1280, "height": 800})
+        page.goto(file.as_uri())
+        for name, columns in FIRST.items():
+            page.get_by_role("navigation").get_by_role("link", name=name, exact=True).click()
+            table = page.locator("#tables table").first
+            edge = page.locator("#tables .scroll").first.bounding_box()
+            assert edge
+            for column in columns:
+                head = table.get_by_role("columnheader", name=column).bounding_box()
+                assert head
+                assert head["x"] + head["width"] <= edge["x"] + edge["width"], column
