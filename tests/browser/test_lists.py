@@ -206,14 +206,14 @@ def test_disputed_amounts_lead_to_their_bills(
     browser: Browser, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     for page in opened(browser, written(publish_disputed, tmp_path_factory)):
-        amounts = page.get_by_role("region", name="Disputed and undisputed amounts")
+        amounts = page.get_by_role("region", name="Amounts in question, and all others")
         amounts.get_by_role("link", name="1: 6.00").click()
         expect(page.get_by_role("status")).to_have_text("1 of 3 rows.")
         bills = table(page, "Bills, EUR")
         assert column(bills, "Bill")[0] == "much"
-        disputed = page.get_by_role("combobox", name="Disputed")
-        expect(disputed).to_have_value("disputed")
-        disputed.select_option("undisputed")
+        disputed = page.get_by_role("combobox", name="In question")
+        expect(disputed).to_have_value("in question")
+        disputed.select_option("not in question")
         page.get_by_role("combobox", name="Payment").select_option("no due date")
         expect(page.get_by_role("status")).to_have_text("1 of 3 rows.")
         assert column(bills, "Bill")[0] == "right"

@@ -141,7 +141,8 @@ def test_disputed_and_undisputed_amounts_are_said(stores: Stores) -> None:
     ]
     page = page_text(stores)
     assert (
-        "Currency Disputed Undisputed All EUR 1: 2.50 3: 5.40 4: 7.90 USD 0: 0.00 1: 1.00" in page
+        "Currency In question Not in question All EUR 1: 2.50 3: 5.40 4: 7.90 USD 0: 0.00 1: 1.00"
+        in page
     )
     assert "Of 1 bill in EUR, nobody can say what is open." in page
 

@@ -564,14 +564,14 @@ def test_what_is_unpaid_is_listed_however_old_it_is(tmp_path: Path) -> None:
     assert shown["filters"] == ["payment", "disputed"]
     names = ("bill", "open", "payment", "disputed")
     assert [tuple(row[name] for name in names) for row in shown["rows"]] == [
-        ("later", "6", "not due", "disputed"), ("never", "5", "no due date", "undisputed"),
-        ("note", None, "used up", None), ("refund", "-1", "overdue", "undisputed"),
+        ("later", "6", "not due", "in question"), ("never", "5", "no due date", "not in question"),
+        ("note", None, "used up", None), ("refund", "-1", "overdue", "not in question"),
         ("september", None, "paid", None),
         ("void", None, "void, draft or cancelled", None), ("august", None, "paid", None),
-        ("old", "5", "overdue", "undisputed"),
+        ("old", "5", "overdue", "not in question"),
     ]  # fmt: skip
-    assert "Disputed Undisputed All EUR 1: 6.00 3: 9.00 4: 15.00" in text_of(page)
-    assert 'data-find="bills?disputed=disputed&amp;currency=EUR"' in page
+    assert "In question Not in question All EUR 1: 6.00 3: 9.00 4: 15.00" in text_of(page)
+    assert 'data-find="bills?disputed=in%20question&amp;currency=EUR"' in page
     for payment in ("overdue", "not due", "no due date"):
         assert f'data-find="bills?payment={payment}"' in page
     publish(stores, mapping=MAPPING)  # which does not say how to know what is paid

@@ -235,7 +235,7 @@ LISTINGS: Final = (
             Column("open", "To be paid", "amount"),
             Column("payment", "Payment"),
             Column("due", "Due", "day"),
-            Column("disputed", "Disputed"),
+            Column("disputed", "In question"),
             Column("issued", "Issued", "day"),
             Column("kind", "Kind"),
             Column("usage_lines", "Lines for usage", "count"),
@@ -245,8 +245,8 @@ LISTINGS: Final = (
         'partner-sync sql "FROM finance.bills"',
         "Bills and credit notes of the two newest months, of breaks, and what is unpaid; those of "
         "breaks come first. Select its number to see the lines of a bill. A due date is shown "
-        "until a bill is paid. Disputed: it is not paid, and an open break says that it bills too "
-        "much, or nobody can say how much.",
+        "until a bill is paid. In question: it is not paid, and an open break says that it bills "
+        "too much, or nobody can say how much.",
         table="reconciliation.bill_totals",
         filters=("payment", "disputed"),
     ),

@@ -22,8 +22,8 @@ SELECT
          WHEN open.days IN ('not due', 'no due date') THEN open.days
          ELSE 'overdue' END AS payment,
     CASE WHEN open.bill IS NULL THEN NULL
-         WHEN found.is_disputed THEN 'disputed'
-         ELSE 'undisputed' END AS disputed,
+         WHEN found.is_disputed THEN 'in question'
+         ELSE 'not in question' END AS disputed,
     row_number() OVER in_order - 1 AS place,
     sum(bills.usage_lines) OVER in_order - bills.usage_lines AS lines_before
 FROM reconciliation.bill_totals AS bills
