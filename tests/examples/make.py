@@ -15,12 +15,15 @@ from pipelines.app.nightly import build_with_books
 from pipelines.core.files import write_durably
 from pipelines.core.text import quote_text
 from pipelines.finance.books import make_books
+from pipelines.finance.break_decisions import BreakDecision, record_decisions
+from pipelines.finance.breaks import BreakFilter, read_breaks
 from pipelines.finance.close import close_month
 from pipelines.finance.proposals import accept
 from pipelines.finance.report import read_figures_of_books, write_report
 from pipelines.finance.signing import Signing
 from pipelines.finance.statement import write_statements
 from pipelines.finance.statement_sent import note_sent
+from pipelines.metadata.tables import Decision
 from sandbox.data.dataset import dataset
 from sandbox.data.plant import plant
 from sandbox.data.sizes import Sizes
@@ -76,21 +79,35 @@ COPY (
     ORDER BY rows.bill
 ) TO {file}
 """
+PERSON: Final = "Carla Example"
+ASSIGNED: Final = "Asked the partner on 16 November to confirm or correct the bill."
+RESOLVED: Final = "Too small to ask for; written off by decision of 16 November."
 # Of the partners that are asked for something, the one with the most records.
 MOST_ASKED: Final = """
 SELECT breaks.partner FROM reconciliation.breaks AS breaks
 JOIN reconciliation.partners AS known USING (connection, partner)
-WHERE breaks.month = DATE '{}' AND breaks.state = 'open'
+WHERE breaks.month = DATE '{}' AND breaks.state <> 'resolved'
 GROUP BY breaks.partner ORDER BY sum(breaks.rows) DESC, breaks.partner LIMIT 1
 """
+
+
+class Example(Stores):
+    """A home in which a person with a name decides, whoever makes the examples."""
+
+    def decision(self, kind: str, subject: str, reason: str) -> Decision:
+        """Return a decision of that person."""
+        decision = super().decision(kind, subject, reason)
+        decision.person = PERSON
+        return decision
 
 
 def make(folder: Path) -> None:
     """Write the examples into a folder, in place of those that are there."""
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="partner-sync-") as home:
-        stores = Stores.open(Path(home) / "home")
+        stores = Example.open(Path(home) / "home")
         publish_seed(stores, SEED, SIZES)
+        _decide(stores)
         said = Signing("Agreed on 16 November.")
         close_month(stores, MONTH, "Ann Example", "Bob Example", said)
         make_books(stores)
@@ -131,6 +148,19 @@ def publish_seed(stores: Stores, seed: int, sizes: Sizes) -> None:
     file = stores.home.mapping_file
     write_durably(file, file.read_bytes() + TERMS.encode())
     accept(stores)
+    make_books(stores)
+
+
+def _decide(stores: Stores) -> None:
+    """Assign the first open breaks of the month to people, resolve the last one."""
+    rows = read_breaks(stores, BreakFilter(month=f"{MONTH:%Y-%m}")).to_pylist()
+    ours = [row for row in rows if row["own_source"] is None and row["state"] == "open"]
+    decided = [
+        (ours[0], BreakDecision("assign", ASSIGNED, PERSON)),
+        (ours[1], BreakDecision("assign", ASSIGNED, "Dan Example")),
+        (ours[-1], BreakDecision("resolve", RESOLVED)),
+    ]
+    record_decisions(stores, [row | decision._asdict() for row, decision in decided])
     make_books(stores)
 
 

@@ -579,3 +579,15 @@ def test_what_is_unpaid_is_listed_however_old_it_is(tmp_path: Path) -> None:
     rows = lists_of(page)["bills"]["rows"]
     assert {(row["payment"], row["disputed"]) for row in rows} == {(None, None)}
     assert 'data-find="bills?' not in page
+
+
+def test_an_open_break_has_owner_and_reason_where_it_is_listed(own: Stores) -> None:
+    page = render_page(read_figures_of_books(own, with_details=True))
+    for name in ("breaks", "own-breaks"):
+        for row in lists_of(page)[name]["rows"]:
+            decide(own, "break_assign", row["break_id"], owner="carla <c>")
+    make_books(own)
+    page = render_page(read_figures_of_books(own, with_details=True))
+    said = {(row["owner"], row["reason"]) for row in lists_of(page)["own-breaks"]["rows"]}
+    assert said == {("carla <c>", "seen")}
+    assert "assigned to carla &lt;c&gt;: seen)" in page

@@ -8,6 +8,7 @@ SELECT
     breaks.age_days AS age,
     strftime(breaks.due_on, '%Y-%m-%d') AS due,
     strftime(breaks.first_seen, '%Y-%m-%d') AS first_seen, breaks.owner,
+    assigned.reason,
     if(breaks.uncertain IS NULL, NULL, 'uncertain') AS state,
     claims.reason AS follows, exact(withheld.amount) AS unpaid,
     if(claims.reason = 'overbilled' AND getvariable('knows_payments'),
@@ -15,6 +16,7 @@ SELECT
     coalesce(breaks.uncertain, breaks.doubt) AS uncertain, breaks.rows, breaks.rule, rules.remedy
 FROM reconciliation.breaks AS breaks
 LEFT JOIN breaks AS named USING (break_id)
+LEFT JOIN reconciliation.assignments AS assigned USING (break_id)
 LEFT JOIN claim_breaks AS claims USING (break_id)
 LEFT JOIN withheld_breaks AS withheld USING (break_id)
 JOIN break_order AS places USING (break_id)
