@@ -114,6 +114,8 @@ def test_the_change_since_the_last_close(stores: Stores) -> None:
         "Usage may be missing: it ends on 10 Sep 2026. "
         "Difference: EUR&nbsp;+4.09, KWD&nbsp;+1.366. In open breaks: EUR&nbsp;+5.59 (2), "
         "KWD&nbsp;+1.366 (1). Credit note without usage: EUR&nbsp;\u22121.50. "
+        "Open at sign-off: 3 of usage and billing (3 above materiality); "
+        "no reason is required where names are typed. "
         "6 other months not signed off No: 5 open breaks "
         "Difference: EUR&nbsp;\u22122.99, KWD&nbsp;\u22124.500, JPY&nbsp;\u2212100. "
         "In open breaks: EUR&nbsp;+0.01 (1), KWD&nbsp;\u22124.500 (2), JPY&nbsp;\u2212100 (2). "
