@@ -14,7 +14,7 @@ import apprise
 from pipelines.app.session import AppSession
 from pipelines.core.alike import About, said_once
 from pipelines.core.finding import Severity
-from pipelines.core.text import printable
+from pipelines.core.text import counted, printable
 from pipelines.finance.reports.queries import Figures
 from pipelines.finance.reports.verdicts import judge
 from pipelines.metadata.findings import due_findings, open_severities
@@ -29,7 +29,7 @@ SUMMARY: Final = (
     "{currency}: used {used:,f}, billed {billed:,f}, credit notes {credit_notes:,f}, difference "
     "{difference:+,f}, open breaks {open_breaks:,}"
 )
-OWN_BOOKS: Final = "Own books {source}: {rows:,} rows, open breaks {open_breaks:,}"
+OWN_BOOKS: Final = "Own books {source}: {counted}, open breaks {open_breaks:,}"
 # Apprise would log parts of a URL, which has a password or token in it.
 logging.getLogger("apprise").setLevel(logging.CRITICAL)
 
@@ -109,7 +109,8 @@ def notify_summary(session: AppSession, figures: Figures) -> None:
         lines.append(SUMMARY.format(**total))
     for source in figures.tables["own_sources"]:
         if source["evaluated"]:  # else it is among the reasons above
-            lines.append(OWN_BOOKS.format(**source))
+            rows = counted(source["rows"], "row")
+            lines.append(OWN_BOOKS.format(**source, counted=rows))
     if not verdicts.currencies:
         lines.append(verdicts.problem)
     title = f"partner-sync: usage and billing, version {verdicts.version}"

@@ -75,11 +75,11 @@ def test_a_statement_has_exact_totals_and_what_is_asked_for(books: Stores) -> No
     assert "Bill INV-4 03 Oct 2026 1 10.25" in text
     assert "The bill has another amount than the usage (EUR) +2.00 Usage u2" in text
     assert f"Usage that is billed to another account (EUR) {MINUS}4.40 Usage u3" in text
-    assert "Accepted fees Kind Currency Amount postage EUR +1.50" in text
+    assert "Fees that we accept Kind Currency Amount postage EUR +1.50" in text
     assert not INTERNAL.search(text)
     # Also in books of which the usage is on a bill of another partner.
-    assert "SECRET" not in text + str(cells_of(row, "asked for"))
-    assert "98.76" not in text + str(cells_of(row, "asked for"))
+    assert "SECRET" not in text + str(cells_of(row, "to confirm or correct"))
+    assert "98.76" not in text + str(cells_of(row, "to confirm or correct"))
     asked_of_other = text_of(page_of(written(books)["second"]))
     assert (
         "Billed, and no usage of this account is known for it (EUR) +98.76 Bill INV-SECRET"
@@ -89,7 +89,7 @@ def test_a_statement_has_exact_totals_and_what_is_asked_for(books: Stores) -> No
     assert ("EUR", 24.75, 41.09, -0.5, 15.84, 1.5, 14.84, -0.5, None, None) in [
         (*cells, *[None] * (10 - len(cells)))[:10] for cells in cells_of(row, "statement")
     ]
-    asked = cells_of(row, "asked for")
+    asked = cells_of(row, "to confirm or correct")
     assert asked[2][:4] == ("Billed more than once", "EUR", "bill", "INV-4")
 
 
@@ -116,7 +116,7 @@ def test_names_and_records_are_text_and_nothing_is_rounded(books: Stores) -> Non
     assert f"{FORMULA} (identifier a/b)" in [
         cells[0] for cells in cells_of(rows["a/b"], "statement")
     ]
-    assert cells_of(rows["a/b"], "asked for")[2][3] == "=1+1"
+    assert cells_of(rows["a/b"], "to confirm or correct")[2][3] == "=1+1"
 
 
 def test_partners_whose_names_look_alike_have_files_of_their_own(books: Stores) -> None:

@@ -275,7 +275,7 @@ def test_other_differences_have_their_reasons(many: Stores, figures: Figures) ->
         ("JPY", Decimal("3.00")),
     ]
     assert (
-        "unknown partner nobody</bdi> (the matching record names <bdi>first Ltd</bdi>)"
+        "unknown partner nobody</bdi> (the matching usage or bill names <bdi>first Ltd</bdi>)"
         in render_report(found)
     )
     assert "has the opposite amounts, so both cancel." in text_of(render_report(found))

@@ -46,7 +46,7 @@ def test_a_month_in_which_an_amount_is_missing_is_not_right(paid: Stores) -> Non
     figures = read_figures_of_books(paid)
     assert [row["is_balanced"] for row in figures.tables["months"]] == [False, True, False, False]
     text = text_of(render_report(figures))
-    assert "Sep 2026 not signed off No open break. Difference: none." in text
+    assert "Sep 2026 not signed off No open break, but not balanced. Difference: none." in text
 
 
 A: dict[str, list[Record]] = {"usage": [used("a")], "billing": [bill("a", line("a"))]}

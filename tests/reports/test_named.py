@@ -4,6 +4,7 @@ from pathlib import Path
 
 from pipelines.finance.report import read_figures_of_books
 from pipelines.finance.reports.render import render_page
+from pipelines.finance.reports.text import format_cause, stop_after
 from pipelines.warehouse.books import BooksFolder
 from tests.reconcile.books import FIRST, bill, line, partners, publish, used
 from tests.reports.test_lists import lists_of
@@ -66,3 +67,13 @@ def test_the_first_bill_of_what_is_billed_twice_is_listed(tmp_path: Path) -> Non
     folder.link(books)
     lists = lists_of(render_page(read_figures_of_books(stores, with_details=True)))
     assert [row["bill"] for row in lists["bills"]["rows"]] == ["again", "september", "august"]
+
+
+def test_causes_and_names_are_read_as_sentences() -> None:
+    assert format_cause("lines without usage") == "bill lines that name no usage"
+    new = "total above its lines, with the new status x"
+    assert (
+        format_cause(new) == "total of the bill above the sum of its lines, with the new status x"
+    )
+    assert (format_cause("other amount"), format_cause(None)) == ("other amount", None)
+    assert [f"{name}{stop_after(name)}" for name in ("A.E.", "Ltd")] == ["A.E.", "Ltd."]

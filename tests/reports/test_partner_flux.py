@@ -126,7 +126,7 @@ def test_what_was_known_before_history_is_not_known(bare_home: Stores) -> None:
     publish_now(bare_home)
     (table, _billed) = judge(read_figures_of_books(bare_home)).flux.tables  # type: ignore[union-attr]
     assert table.rows[0].parts == amounts(price="20.00")
-    assert "late or was restated is not known before 06 Oct 2026" in page_text(bare_home)
+    assert "restated records are not known before 06 Oct 2026" in page_text(bare_home)
     # A cell without text would look like zero.
     lists = lists_of(render_page(read_figures_of_books(bare_home, with_details=True)))
     for name in ("changes", "items"):

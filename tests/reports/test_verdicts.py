@@ -277,9 +277,9 @@ def test_sums_are_exact_and_what_is_not_known_adds_nothing(
 
 SAYS = {
     Answer.OPEN_BREAKS: "No: {} open break",
-    Answer.NOT_PROVEN: "Not proven: no open break",
+    Answer.NOT_PROVEN: "Not proven: no open break in what is known",
     Answer.BALANCED: "Yes: balanced",
-    Answer.NO_OPEN_BREAK: "No open break.",
+    Answer.NO_OPEN_BREAK: "No open break, but not balanced.",
     Answer.NO_OPEN_BREAK_SO_FAR: "No open break so far.",
     Answer.NO_AMOUNTS: "No amounts: ",
 }

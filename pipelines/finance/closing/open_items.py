@@ -51,7 +51,7 @@ WITH items AS (
         'pairs' AS kind, pairs.connection, pairs.partner, pairs.currency, pairs.month,
         CASE pairs.status WHEN 'tentative' THEN 'not due yet' WHEN 'unreadable' THEN 'not readable'
             ELSE pairs.status END AS reason,
-        concat(count(*), ' pairs of usage and bill') AS because,
+        concat(count(*), if(count(*) = 1, ' pair', ' pairs'), ' of usage and bill') AS because,
         -sum(pairs.difference)::{amount} AS amount
     FROM reconciliation.exceptions AS pairs
     WHERE pairs.month <= $month

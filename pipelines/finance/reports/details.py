@@ -15,6 +15,7 @@ from pipelines.finance.reports.listing import Detail, Listing
 from pipelines.finance.reports.listings import LISTINGS, STATEMENT
 from pipelines.finance.reports.month_verdicts import every_month
 from pipelines.finance.reports.queries import Figures
+from pipelines.finance.reports.text import format_cause
 from pipelines.finance.reports.to_do import to_do, treatment
 from pipelines.finance.reports.verdicts import is_all_known
 from pipelines.warehouse.duckdb_file import fetch_rows
@@ -114,6 +115,8 @@ def _read(db: duckdb.DuckDBPyConnection, listing: Listing, figures: Figures) -> 
     if "follows" in columns:
         side = figures.accrual.side if figures.accrual else None
         columns["treatment"] = _treatments(columns, side)
+    if "cause" in columns:
+        columns["cause"] = [*map(format_cause, columns["cause"])]
     if listing.table:
         ((rows,),) = db.execute(COUNT.format(table=listing.table)).fetchall()
     return Detail(listing, columns, rows)

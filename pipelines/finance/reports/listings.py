@@ -42,7 +42,7 @@ PARTS: Final = {
     "price": "price",
     "unexplained": "no quantity or amount",
 }
-NAMED: Final = Column("named", "Named by the matching record")  # of an unknown partner
+NAMED: Final = Column("named", "Partner of the matching usage or bill")  # of an unknown partner
 CHANGED_PARTS: Final = tuple(
     Column(part, label.capitalize(), "change") for part, label in PARTS.items()
 )
@@ -52,8 +52,8 @@ ABOUT_PARTS: Final = (
     "it. It is settled when signed off, else when the days allowed for its bills are over. "
     "Charges without usage: lines of bills that name no usage. "
     "New, ended: amounts of a partner that has some in only one of the two months. "
-    "Volume: another quantity at the price of the month before, rounded half to even; also plans "
-    "and metrics of only one of the two months. Price: the rest, so it may only be that rounding."
+    "Volume: more or less quantity at the price of the month before, rounded half to even, and "
+    "plans or metrics that only one of the two months has. Price: the rest, also of that rounding."
 )
 DIFFERENCE: Final = "Difference = billed + credit notes \u2212 used"
 PARTS_OF_IT: Final = (
@@ -119,7 +119,7 @@ LISTINGS: Final = (
             NAMED,
             Column("used", "Used", "amount"),
             Column("billed", "Billed", "amount"),
-            Column("due", "Bill due", "day", empty="none: from month end"),
+            Column("due", "Bill to be paid by", "day", empty="none: from month end"),
             Column("first_seen", "First seen", "day"),
             STATE,
             Column("uncertain", "Uncertain because", empty="not uncertain"),
@@ -127,7 +127,7 @@ LISTINGS: Final = (
         "partner-sync breaks",
         "An open break is a difference that nobody has explained or resolved yet: + is overbilled, "
         "\u2212 is unbilled usage. Select its number to see its records and what to do. Age counts "
-        "from the day when the bill was due where that is known, otherwise from the month end. "
+        "from the day when the bill was to be paid, if known, otherwise from the end of the month. "
         "Treatment: what an open break means for who pays. Overbilled, paid: on bills that "
         "are paid, as the service says. Overbilled, unpaid: no more than is open of its bills.",
         filters=("severity", "treatment", "state"),
@@ -312,9 +312,9 @@ LISTINGS: Final = (
             *CHANGED_PARTS,
         ),
         'partner-sync sql "FROM finance.flux"',
-        "From the month before, of the twelve newest months whose bills are due. Choose a month "
-        "above. One that list Months has as not proven may change. Select a change to see its "
-        f"plans and metrics, with the average price of one unit. {ABOUT_PARTS}",
+        "From the month before, of the twelve newest months whose bills should have come. Choose a "
+        "month above. One that list Months has as not proven may change. Select a change to see "
+        f"its plans and metrics, with the average price of one unit. {ABOUT_PARTS}",
         has_sums=False,
         share=2,
         filters=("side",),

@@ -30,7 +30,7 @@ from pipelines.finance.reports.operator import OperatorNotes, mark_code
 from pipelines.finance.reports.queries import Figures
 from pipelines.finance.reports.tables import by_currency, lay_out_ages, lay_out_breaks
 from pipelines.finance.reports.templates import templates_of
-from pipelines.finance.reports.text import WHO_BILLS, format_amount
+from pipelines.finance.reports.text import WHO_BILLS, format_amount, format_cause, stop_after
 from pipelines.finance.reports.to_do import TREATMENTS, to_do
 from pipelines.finance.reports.verdicts import judge
 from pipelines.warehouse.duckdb_file import Row
@@ -178,8 +178,8 @@ def render_index(reports: Sequence[PastReport]) -> str:
 def _environment() -> Environment:
     made = templates_of("pipelines.finance.reports")
     made.filters |= {"code": mark_code, "kind": _kind, "finding": _finding}
-    made.filters |= {"to_do": _to_do, "brief": brief}
-    made.globals |= {"who_bills": WHO_BILLS, "treatments": TREATMENTS}
+    made.filters |= {"to_do": _to_do, "brief": brief, "cause": format_cause}
+    made.globals |= {"who_bills": WHO_BILLS, "treatments": TREATMENTS, "stop": stop_after}
     made.globals |= {"flux_parts": PARTS, "about_parts": ABOUT_PARTS}
     made.globals |= {"scale_of": scale_of, "number": counted, "Answer": Answer, "SignOff": SignOff}
     return made
@@ -200,8 +200,9 @@ def _finding(row: Row) -> str:
     label = _labels().get(row["rule"])
     cause: str = row["cause"]
     if label and label.lower() != cause:
-        return f"{label}: {cause}"
-    return cause[:1].upper() + cause[1:]
+        return f"{label}: {format_cause(cause)}"
+    text = format_cause(cause) or cause
+    return text[:1].upper() + text[1:]
 
 
 def _to_do(row: Row) -> str:

@@ -14,6 +14,26 @@ WHO_BILLS: Final = {
     "overbilled, and you may still bill unbilled usage.",
     None: "Who bills whom is not known: mapping.toml has no [accounts].",
 }
+# Causes of breaks whose words need the rule beside them, in words that do not.
+CAUSES: Final = {
+    "recorded after the last bill": "usage recorded after the last bill",
+    "changed after the bill": "usage changed after its bill",
+    "total above its lines": "total of the bill above the sum of its lines",
+    "total below its lines": "total of the bill below the sum of its lines",
+    "lines without usage": "bill lines that name no usage",
+}
+NEW_VALUE: Final = ", with the new "
+
+
+def format_cause(cause: str | None) -> str | None:
+    """Return the cause of a break as people read it."""
+    known, new, value = (cause or "").partition(NEW_VALUE)
+    return f"{CAUSES[known]}{new}{value}" if known in CAUSES else cause
+
+
+def stop_after(name: str) -> str:
+    """Return the full stop behind a name that ends a sentence; a name may have one."""
+    return "" if name.endswith(".") else "."
 
 
 def format_amount(value: Decimal | None, currency: str | None, *, signed: bool = False) -> str:

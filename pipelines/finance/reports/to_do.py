@@ -8,6 +8,8 @@ It names no command: what a rule says with commands is in `reconciliation.rules`
 from decimal import Decimal
 from typing import Final
 
+from pipelines.finance.reports.text import NEW_VALUE
+
 # What the remedy of a rule says of several causes, of one cause.
 OF_CAUSE: Final = {
     "missing on the bill": "Find out why the bill lacks it.",
@@ -40,7 +42,6 @@ TREATMENTS: Final = {
     "receivable": ("pay back", "waive", "may have to pay", "claim"),
 }
 AND: Final = " and "  # the list filters by one of several treatments
-NEW_VALUE: Final = ", with the new "
 
 
 def to_do(rule: str, cause: str, difference: Decimal | None, remedy: str | None) -> str:

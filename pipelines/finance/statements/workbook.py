@@ -21,9 +21,9 @@ TOTALS: Final = {
     "billed": "billed",
     "credited": "credit notes",
     "difference": "difference",
-    "fees": "accepted fees",
-    "asked": "asked for",
-    "rest": "the rest",
+    "fees": "fees that we accept",
+    "asked": "to confirm or correct",
+    "rest": "other differences",
 }
 BALANCE: Final = {"currency": "currency"} | {
     name: label.lower() for name, label in words.BALANCE.items()
@@ -70,7 +70,7 @@ def write_workbook(statement: Statement) -> bytes:
         sheet = Sheet(workbook.add_worksheet("statement"), styles)
         _write_totals(sheet, statement)
         sheet.finish(1, len(TOTALS))
-        sheet = Sheet(workbook.add_worksheet("asked for"), styles)
+        sheet = Sheet(workbook.add_worksheet("to confirm or correct"), styles)
         head = sheet.begin([], LINES.values())
         number = _write_rows(sheet, head + 1, LINES, _lines(statement.requests))
         left_out = sum(request.left_out for request in statement.requests)
@@ -96,7 +96,7 @@ def _write_totals(sheet: Sheet, statement: Statement) -> None:
         sheet.put_headings(number + 3, BALANCE.values())
         number = _write_rows(sheet, number + 4, BALANCE, map(_said, statement.balance.rows))
     if statement.fees:
-        sheet.put(number + 1, 0, "Accepted fees", sheet.styles.bold)
+        sheet.put(number + 1, 0, "Fees that we accept", sheet.styles.bold)
         sheet.put_headings(number + 2, FEES.values())
         _write_rows(sheet, number + 3, FEES, statement.fees)
 

@@ -51,7 +51,7 @@
   function leftOut(list) {
     if (!list.left_out) return [];
     const command = element("code", {}, list.command);
-    const summary = element("summary", {}, `${list.left_out} more are not in this file.`);
+    const summary = element("summary", {}, `Not in this file: ${list.left_out} more.`);
     return [element("details", {}, summary, "To see them: ", command)];
   }
 
@@ -59,7 +59,8 @@
     const number = (value) => value.toLocaleString("en");
     if (!all) return "No rows.";
     const isFiltered = Object.values(filters).some(Boolean);
-    return isFiltered ? `${number(shown)} of ${number(all)} rows.` : `${number(all)} rows.`;
+    const rows = `${number(all)} ${all === 1 ? "row" : "rows"}.`;
+    return isFiltered ? `${number(shown)} of ${rows}` : rows;
   }
 
   // Columns without a value are not shown, nor the connection where there is only one.
