@@ -201,7 +201,7 @@ NAMES = """
 def test_readers_see_who_bills_whom_and_what_accounts_are_called(books: Stores) -> None:
     publish_used(books, mapping=TERMS)
     page = text_of(render_page(read_figures_of_books(books)))
-    assert "Who bills whom is not known" in page
+    assert "Who pays is not known" in page
     publish_used(books, mapping=TERMS + ACCOUNTS.replace("payable", "receivable"))
     page = text_of(render_page(read_figures_of_books(books)))
     assert "You bill the partners, and they pay you." in page

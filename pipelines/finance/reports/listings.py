@@ -305,16 +305,17 @@ LISTINGS: Final = (
             ),
             CONNECTION,
             MONTH,
-            Column("side", "Used, or billed net of credit notes"),
+            Column("side", "Used or billed"),
             Column("before", "Amount before", "amount"),
             Column("now", "Amount", "amount"),
             Column("difference", "Change", "change", opens=True),
             *CHANGED_PARTS,
         ),
         'partner-sync sql "FROM finance.flux"',
-        "From the month before, of the twelve newest months whose bills should have come. Choose a "
-        "month above. One that list Months has as not proven may change. Select a change to see "
-        f"its plans and metrics, with the average price of one unit. {ABOUT_PARTS}",
+        "From the month before, of the twelve newest months whose bills should have come; billed "
+        "is net of credit notes. Choose a month above. One that list Months has as not proven may "
+        "change. Select a change to see its plans and metrics, with the average price of one unit. "
+        f"{ABOUT_PARTS}",
         has_sums=False,
         share=2,
         filters=("side",),

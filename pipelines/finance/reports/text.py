@@ -6,7 +6,8 @@ from typing import Final
 
 from pipelines.finance.currencies import digits_of
 
-# By `side` of `[accounts]` in mapping.toml; None: it has none.
+# By `side` of `[accounts]` in mapping.toml; None: it has none. The page has amounts instead of the
+# second sentence.
 WHO_BILLS: Final = {
     "payable": "The partners bill you, and you pay their bills. You may claim back what is "
     "overbilled, and they may still bill unbilled usage.",
