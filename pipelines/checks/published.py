@@ -142,16 +142,18 @@ class SharedList(NamedTuple):
 
 @dataclass(frozen=True)
 class Published:
-    """The published version. `problem` says why it cannot be read, empty if it can.
+    """The published version.
 
-    `shared` are lists whose rows two connections have. `format` is the number of its format, None
-    where it cannot be read. `alerts` are those of the
-    published `books`; None: there are none of this version, or `books_problem` says why they cannot
-    be read. `books_age` is why they show less than is known.
+    `problem` says why it cannot be read, empty if it can; `remedy` is what cures that, if it is
+    known. `shared` are lists whose rows two connections have. `format` is the number of its format,
+    None where it cannot be read. `alerts` are those of the published `books`; None: there are none
+    of this version, or `books_problem` says why they cannot be read. `books_age` is why they show
+    less than is known.
     """
 
     version: Version | None = None
     problem: str = ""
+    remedy: str = ""
     scan_ids: frozenset[str] = frozenset()
     loaded: dict[ListName, LoadedList] = field(default_factory=dict)
     shared: list[SharedList] = field(default_factory=list)
@@ -174,9 +176,12 @@ def read_published(warehouse: Warehouse, break_amount: Decimal) -> Published:
             scan_ids = frozenset(scan_id for (scan_id,) in db.execute(SCAN_IDS).fetchall())
             loaded = _read_lists(db)
             shared = _read_shared(db, loaded)
-            published = Published(version, "", scan_ids, loaded, shared, format=number)
+            published = Published(
+                version, scan_ids=scan_ids, loaded=loaded, shared=shared, format=number
+            )
     except (PartnerSyncError, duckdb.Error) as error:
-        return Published(version, readable_error(error))
+        remedy = error.remedy if isinstance(error, PartnerSyncError) else ""
+        return Published(version, readable_error(error), remedy)
     return _with_books(published, BooksFolder(warehouse), break_amount)
 
 

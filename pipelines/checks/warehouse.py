@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from sqlalchemy import select
 
-from pipelines.checks.check import MINUTE, Check
+from pipelines.checks.check import MINUTE, Check, Problem
 from pipelines.checks.context import CannotKnow, CheckContext
 from pipelines.checks.published import ListName
 from pipelines.core.finding import Severity
@@ -17,10 +17,13 @@ from pipelines.metadata.tables import Scan
 
 
 @Check("partner-sync versions rebuild", Severity.ERROR, "warehouse")
-def warehouse_unreadable(context: CheckContext, _about: ListName) -> Iterator[str]:
+def warehouse_unreadable(context: CheckContext, _about: ListName) -> Iterator[Problem]:
     """Can analysts open the published version?"""
-    if context.published.problem:
-        yield f"Analysts cannot read the warehouse. {context.published.problem}"
+    published = context.published
+    if published.problem:
+        message = f"Analysts cannot read the warehouse. {published.problem}"
+        # What a newer release wrote, or what is in the place of the symlink, no rebuild cures.
+        yield {"message": message, "remedy": published.remedy} if published.remedy else message
     elif context.published.version is None:
         if not context.versions():
             raise CannotKnow("Nothing is published yet.")

@@ -183,7 +183,7 @@ def current_page(stores: Stores) -> Path | None:
     try:
         written_at = page.stat().st_mtime
         is_current = all(file.stat().st_mtime <= written_at for file in shown)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     return page if is_current else None
 

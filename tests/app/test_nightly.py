@@ -105,6 +105,11 @@ def test_what_fails_after_publishing_is_said_and_holds_nothing_back(
     (findings,) = titles(channel)
     assert "findings" in findings
     remove_folder(page)
+    page.parent.rmdir()
+    page.parent.write_text("a file in the place of the folder")
+    (problem,) = after_reading(night).problems
+    assert "reports cannot be written" in str(problem)  # it was called a defect
+    page.parent.unlink()
     assert after_reading(night).report == page
 
 

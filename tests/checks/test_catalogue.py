@@ -5,6 +5,7 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
+import duckdb
 import pytest
 
 from pipelines.app.nightly import build_with_books
@@ -154,6 +155,24 @@ def test_each_check_finds_its_case(
     assert finding.blocks is (code == "scan_held")
     if code == "warehouse_unreadable":  # no check passes on a version that cannot be read
         assert coded(published, State.PASSED) == BY_METADATA
+
+
+def test_what_no_rebuild_cures_has_its_own_remedy(published: Stores) -> None:
+    """A rebuild was advised for the version of a newer release, and for a file in the way."""
+
+    def remedy() -> str:
+        (finding,) = ask(published)["warehouse_unreadable"].findings
+        return finding.remedy
+
+    file = published.warehouse.require_published().path
+    file.chmod(0o600)
+    with duckdb.connect(str(file)) as db:
+        db.execute("UPDATE meta.format SET number = 99")
+    assert remedy() == "Install the newer partner-sync."
+    link = published.home.link
+    link.unlink()
+    link.write_bytes(b"")
+    assert remedy().startswith(f"Move {link} away")
 
 
 def test_another_sync_is_no_cure_for_a_cap_on_offsets(published: Stores) -> None:
