@@ -177,7 +177,7 @@ def test_filters_select_rows_and_stay_in_the_address(page: Page) -> None:
     view(page, "Bills")
     page.get_by_role("combobox", name="Find").fill("B-03-2026-10")
     page.get_by_role("combobox", name="Find").press("Enter")
-    expect(page.get_by_role("status")).to_have_text("1 of 39 rows.")
+    expect(page.get_by_role("status")).to_have_text("1 of 108 rows.")
 
 
 def test_a_list_has_a_filter_of_its_own(page: Page) -> None:

@@ -80,13 +80,13 @@ COPY (
 ) TO {file}
 """
 PERSON: Final = "Carla Example"
-ASSIGNED: Final = "Asked the partner on 16 November to confirm or correct the bill."
+ASSIGNED: Final = "Waits for what the contract says; then the partner is asked."
 RESOLVED: Final = "Too small to ask for; written off by decision of 16 November."
-# Of the partners that are asked for something, the one with the most records.
+# Of the partners with breaks of usage and billing, the one with the most records.
 MOST_ASKED: Final = """
 SELECT breaks.partner FROM reconciliation.breaks AS breaks
 JOIN reconciliation.partners AS known USING (connection, partner)
-WHERE breaks.month = DATE '{}' AND breaks.state <> 'resolved'
+WHERE breaks.month = DATE '{}' AND breaks.state <> 'resolved' AND breaks.own_source IS NULL
 GROUP BY breaks.partner ORDER BY sum(breaks.rows) DESC, breaks.partner LIMIT 1
 """
 

@@ -537,7 +537,7 @@ def test_what_to_do_depends_on_the_cause_and_on_which_side_has_more(tmp_path: Pa
 
 @pytest.mark.long
 def test_what_is_unpaid_is_listed_however_old_it_is(tmp_path: Path) -> None:
-    """Of other months, only bills of open breaks and those of which something is to be paid."""
+    """Bills of open breaks and those of which something is to be paid come before paid ones."""
     stores = Stores.open(tmp_path / "home")
     stores.configure()
     counted = 'counted_statuses = ["paid"]'
@@ -568,7 +568,7 @@ def test_what_is_unpaid_is_listed_however_old_it_is(tmp_path: Path) -> None:
         ("note", None, "used up", None), ("refund", "-1", "overdue", "not in question"),
         ("september", None, "paid", None),
         ("void", None, "void, draft or cancelled", None), ("august", None, "paid", None),
-        ("old", "5", "overdue", "not in question"),
+        ("old", "5", "overdue", "not in question"), ("done", None, "paid", None),
     ]  # fmt: skip
     assert "In question Not in question All EUR 1: 6.00 3: 9.00 4: 15.00" in text_of(page)
     assert 'data-find="bills?disputed=in%20question&amp;currency=EUR"' in page

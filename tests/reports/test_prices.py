@@ -66,7 +66,7 @@ def test_without_a_plan_or_metric_no_price_is_known(stores: Stores) -> None:
     publish_now(stores, with_roles(roles) + MATERIALITY)
     figures = read_figures_of_books(stores)
     assert judge(figures).prices.shown == ()
-    assert "Prices that changed" not in page_text(stores)
+    assert "prices that changed" not in page_text(stores)
 
 
 def test_a_price_has_six_digits_or_those_of_its_currency() -> None:

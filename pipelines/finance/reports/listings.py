@@ -245,8 +245,9 @@ LISTINGS: Final = (
             STATEMENT,
         ),
         'partner-sync sql "FROM finance.bills"',
-        "Bills and credit notes of the two newest months, of breaks, and what is unpaid; those of "
-        "breaks come first. Select its number to see the lines of a bill. A due date is shown "
+        "Those of breaks come first, then those of the two newest months and what is unpaid, then "
+        "all others, as far as there is room. Select its number to see the lines of a bill. A due "
+        "date is shown "
         "until a bill is paid. In question: it is not paid, and an open break says that it bills "
         "too much, or nobody can say how much.",
         table="reconciliation.bill_totals",

@@ -1,6 +1,6 @@
 -- The bills that may bill too much, by an open break, then those of other breaks, then the bills and
 -- credit notes of the two newest months that have begun, and those of which something is still to be
--- paid; the newest months first.
+-- paid; the newest months first. If there are fewer than 10,000, the newest of all others, too.
 -- `bills` and `lines` read this table. `lines_before`: of the bills above it, those of usage.
 WITH begun AS (
     SELECT DISTINCT bills.month
@@ -24,6 +24,8 @@ SELECT
     CASE WHEN open.bill IS NULL THEN NULL
          WHEN found.is_disputed THEN 'in question'
          ELSE 'not in question' END AS disputed,
+    coalesce(open.open_amount <> 0, false) OR found.bill IS NOT NULL OR begun.month IS NOT NULL
+        AS is_first,
     row_number() OVER in_order - 1 AS place,
     sum(bills.usage_lines) OVER in_order - bills.usage_lines AS lines_before
 FROM reconciliation.bill_totals AS bills
@@ -31,13 +33,13 @@ LEFT JOIN finance.names AS names
     ON names.connection = bills.connection AND names.partner_id = bills.partner
 LEFT JOIN finance.bills_with_breaks AS found
     ON found.connection = bills.connection AND found.bill = bills.bill
+LEFT JOIN begun ON begun.month = bills.month
 LEFT JOIN to_pay AS open
     ON open.connection = bills.connection AND open.bill = bills.bill
     AND open.currency IS NOT DISTINCT FROM bills.currency
-WHERE found.bill IS NOT NULL OR open.open_amount <> 0
-    OR bills.month IN (SELECT begun.month FROM begun)
 WINDOW in_order AS (
-    ORDER BY found.is_disputed DESC NULLS LAST, bills.month DESC, names.partner, bills.partner,
-        coalesce(bills.number, bills.bill), bills.connection, bills._key
+    ORDER BY found.is_disputed DESC NULLS LAST, is_first DESC, bills.month DESC, names.partner,
+        bills.partner, coalesce(bills.number, bills.bill), bills.connection, bills._key
     ROWS UNBOUNDED PRECEDING
 )
+QUALIFY is_first OR place < 10000

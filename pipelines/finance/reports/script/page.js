@@ -36,7 +36,7 @@
     place("list-title").textContent = list.title;
     place("list-note").textContent = list.note;
     place("list-left-out").replaceChildren(...leftOut(list));
-    place("list-rows").textContent = sentence(rows.length, list.rows.length, filters);
+    place("list-rows").textContent = sentence(rows.length, list, filters);
     fill(list, filters);
     const boxes = [];
     for (const currency of Lists.inOrder(rows, list.currencies)) {
@@ -55,12 +55,15 @@
     return [element("details", {}, summary, "To see them: ", command)];
   }
 
-  function sentence(shown, all, filters) {
+  function sentence(shown, list, filters) {
     const number = (value) => value.toLocaleString("en");
+    const all = list.rows.length;
     if (!all) return "No rows.";
     const isFiltered = Object.values(filters).some(Boolean);
     const rows = `${number(all)} ${all === 1 ? "row" : "rows"}.`;
-    return isFiltered ? `${number(shown)} of ${rows}` : rows;
+    if (!isFiltered) return rows;
+    const others = list.left_out ? " Others that belong to it may not be in this file." : "";
+    return `${number(shown)} of ${rows}${others}`;
   }
 
   // Columns without a value are not shown, nor the connection where there is only one.

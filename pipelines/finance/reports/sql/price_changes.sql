@@ -1,6 +1,6 @@
 -- Plans and metrics whose price is not that of the month before, of the month of the data and the two
 -- before it. A price is the amount divided by the quantity, both as they are now; `effect` is part price
--- of the change. The largest by materiality come first. `other_side`: used and billed changed alike.
+-- of the change. The largest by materiality come first. `sides` is both where used and billed changed alike.
 -- needs: places currencies
 WITH changed AS (
     SELECT
