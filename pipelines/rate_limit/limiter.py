@@ -24,7 +24,7 @@ from http import HTTPStatus
 from pipelines.core.clock import Clock
 from pipelines.core.errors import Postponed, StorageFailed
 from pipelines.metadata.engine import Metadata
-from pipelines.metadata.tables import RateLimitActor
+from pipelines.metadata.tables import RateLimitActor, RateLimitSlot
 from pipelines.rate_limit import actor_state
 from pipelines.rate_limit.known_pause import MustWait, pause_of
 from pipelines.rate_limit.learner import Learner
@@ -51,6 +51,7 @@ NOTED_SECONDS = 30.0  # of a wait, between two messages
 # 150 ms of latency went from 1.030 to 1.016 (docs/decisions.md).
 LAST_LOOK = 0.005  # seconds before its moment at which a request looks once more
 HEAD_START = 0.002  # seconds for the request before
+LAST_PLACE = (math.inf, math.inf)  # in the queue
 # A readable answer needs so many turns of the event loop until its headers are known.
 TURNS = 3
 # If an answer says that so many requests remain, so many of the next seconds need no slot. Without
@@ -83,6 +84,7 @@ class RateLimiter:
         self._learner = Learner(self._options)
         self._unwritten: list[Slot] = []  # ended, and not yet in the database
         self._is_alone = False  # no other process has sent for this actor of late
+        self._next_moment = -math.inf  # as known at the last look, in monotonic seconds
         # Without a share of ours, which can only be kept by counting.
         self._may_skip_slots = not self._options.max_requests_per_window
         self._slotless_left = 0  # further requests that need no slot
@@ -192,6 +194,7 @@ class RateLimiter:
             while self._is_paused():  # noted since the last look
                 await self._wait(slot)
         except BaseException:
+            self._next_moment = -math.inf
             with suppress(StorageFailed), self._transaction() as transaction:
                 if slot is not None:
                     transaction.execute(UPDATE_SLOT, {"held_until": 0.0, "of": slot.number})
@@ -200,6 +203,9 @@ class RateLimiter:
     async def _wait(self, slot: Slot | None) -> None:
         """Wait until the request may be sent; beside other processes, look shortly before."""
         noted_at = -math.inf
+        if slot is not None and self._is_alone and not self._is_paused():
+            # There is no queue to join before, so one look at the end of the wait is enough.
+            await self._sleep(self._next_moment - self._clock.monotonic() - (LEAD - MARGIN))
         while True:
             try:
                 moment = self._look(slot)
@@ -219,8 +225,12 @@ class RateLimiter:
                 logger.info("Pause, or no room in the limit: requests go on in %.0f s.", seconds)
             # Its slot is taken at a look within `LEAD`, so that no other request gets the moment.
             margin = LEAD - MARGIN if seconds > LEAD else LAST_LOOK
-            await self._clock.sleep(min(seconds - margin, LONGEST_SLEEP))
+            await self._sleep(seconds - margin)
         await self._clock.sleep(seconds)
+
+    async def _sleep(self, seconds: float) -> None:
+        """Sleep until the next look."""
+        await self._clock.sleep(min(seconds, LONGEST_SLEEP))
 
     def _look(self, slot: Slot | None) -> float:
         """Return when the request may be sent, in monotonic seconds; queue until then.
@@ -265,6 +275,10 @@ class RateLimiter:
             transaction.delete_past(kept)
             new = {"actor": self._actor, "owner": self._owner, **values}
             slot.number = transaction.execute(INSERT_SLOT, new).scalar_one()
+        taken = [held for held in slots if held.number != slot.number]
+        taken.append(RateLimitSlot(actor=self._actor, owner=self._owner, sent_at=moment))
+        following = next_moment(taken, LAST_PLACE, allowance, now)
+        self._next_moment = following - self._shared.least
         return moment
 
     @contextmanager

@@ -3,11 +3,14 @@
 import asyncio
 import logging
 import random
+from collections import Counter
 from datetime import UTC, datetime
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from sqlalchemy import func, select
+from sqlalchemy.event import listen
 
 from pipelines.core.errors import Postponed
 from pipelines.metadata.tables import RateLimitSlot
@@ -41,6 +44,20 @@ async def test_latency_is_paid_for_the_first_requests_only(world: World) -> None
     # A window is longer by the doubt: 2 s / k of the shortest round trip, k from 30 on.
     assert moments[-1] - moments[0] <= (len(moments) - 1) / 5 * (WINDOW + 2 * 0.4 / 30)
     assert world.service.refused == []
+
+
+async def test_a_process_alone_looks_once_for_most_slots(world: World) -> None:
+    statements = Counter[str]()
+
+    def count(*event: Any) -> None:
+        statements[" ".join(event[2].split()[:2])] += "place" in event[2]
+
+    listen(world.metadata.engine, "before_cursor_execute", count)
+    world.latency = 0.05
+    await world.process().read_lists(60)
+    assert statements["INSERT INTO"] == 60
+    # Once in a window, the slot to wait for was not answered when the wait began.
+    assert statements["UPDATE rate_limit_slots"] <= 12
 
 
 async def test_one_list_is_read_ahead_where_latency_leaves_room(world: World) -> None:
