@@ -94,7 +94,7 @@ class Learner:
         if stated.limit and not is_refused:
             transaction.state.limit = stated.limit
             self._stated_limit = stated.limit
-        if slot.trip is None or slot.trip > KEPT_SECONDS:
+        if slot.trip is None or answered_at - slot.trip < transaction.now - KEPT_SECONDS:
             return  # slots that the answer may count are deleted already
         limit = stated.limit or transaction.state.limit or self._options.limit
         if is_refused:

@@ -110,6 +110,9 @@ class RateLimiter:
                 self._end(slot)
         finally:
             self._active -= 1
+            # Otherwise another request of this process writes it.
+            if self._unwritten and not self._active:
+                self._write_ended()
 
     def _goes_without_slot(self) -> bool:
         """Return whether the next request is one of the few that need no slot."""
@@ -134,14 +137,15 @@ class RateLimiter:
         self._slotless_until = slot.ended_at + SLOTLESS_SECONDS
         self._unwritten.append(slot)
         is_urgent = is_ample or is_refused or not self._is_alone
-        if self._turn.locked() and not is_urgent:
-            # The request that has its turn now writes it.
-            return
-        # The transaction writes what ended. If it fails, the next one tries again, and raises.
+        if is_urgent and self._write_ended() and is_ample:
+            self._slotless_left = SLOTLESS_REQUESTS
+
+    def _write_ended(self) -> bool:
+        """Write what ended; return whether the database then says that requests may be sent."""
+        # If it fails, the next transaction tries again, and raises.
         with suppress(StorageFailed), self._transaction() as transaction:
-            is_paused = transaction.state.blocked_until > transaction.now
-            if is_ample and not is_paused:
-                self._slotless_left = SLOTLESS_REQUESTS
+            return transaction.state.blocked_until <= transaction.now
+        return False
 
     async def wait_for_pause(self) -> None:
         """Wait while nobody may send (Retry-After), without a slot. Raises as `hold` does."""

@@ -94,6 +94,22 @@ async def test_a_cancelled_wait_gives_its_slot_back(world: World) -> None:
     assert len(world.service.admitted) == 10
 
 
+@pytest.mark.parametrize("seed", range(20))
+async def test_a_process_that_falls_silent_holds_no_slot(world: World, seed: int) -> None:
+    """What ended may be left to another request: the last one writes it, also if cancelled."""
+    process, chance = world.process(), random.Random(seed)
+    world.latency = 0.05
+    requests = [asyncio.create_task(process.ask()) for _ in range(7)]
+    for request in requests:
+        await asyncio.sleep(chance.choice([0, 0.001, 0.1]))
+        if chance.random() < 0.4:
+            request.cancel()
+    await asyncio.gather(*requests, return_exceptions=True)
+    with world.metadata.transaction() as db:
+        is_open = RateLimitSlot.held_until.is_(None)
+        assert db.scalar(select(func.count()).where(is_open)) == 0
+
+
 async def test_the_limit_is_learned_from_the_actors_answers(world: World) -> None:
     world.service.limit = 10
     assert await seconds_of(world.process().read_lists(102)) <= 10.1
