@@ -45,6 +45,8 @@ from pipelines.rate_limit.shared_clock import SharedClock
 __all__ = ["LimitOptions", "RateLimiter", "Slot", "end_pause"]
 
 LONGEST_SLEEP = 0.5  # seconds until another look: a process may have died, a pause be ended
+# Seconds until what ended is written where no request waits; one that waits looks more often.
+LONGEST_UNWRITTEN = 1.0
 NOTED_SECONDS = 30.0  # of a wait, between two messages
 # A look is a transaction of 3 ms. At the moment itself it made each request late, and the one
 # before it, too: a look stops the event loop, which has to write that one. With both, the pace at
@@ -139,6 +141,14 @@ class RateLimiter:
         is_urgent = is_ample or is_refused or not self._is_alone
         if is_urgent and self._write_ended() and is_ample:
             self._slotless_left = SLOTLESS_REQUESTS
+        if len(self._unwritten) == 1:
+            # What else is under way may hang for a minute, in which nobody looks.
+            asyncio.get_running_loop().call_later(LONGEST_UNWRITTEN, self._write_left, slot.number)
+
+    def _write_left(self, number: int) -> None:
+        """Write what ended if no look has written the first of it, the slot with this number."""
+        if self._unwritten and self._unwritten[0].number == number:
+            self._write_ended()
 
     def _write_ended(self) -> bool:
         """Write what ended; return whether the database then says that requests may be sent."""

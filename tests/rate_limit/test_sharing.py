@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import update
 
 from pipelines.metadata.tables import RateLimitSlot
-from pipelines.rate_limit.limiter import LimitOptions
+from pipelines.rate_limit.limiter import LimitOptions, Slot
 from tests.rate_limit.conftest import name_of
 from tests.rate_limit.simulated import World, now, seconds_of
 
@@ -46,6 +46,27 @@ async def test_slots_are_held_while_their_owner_lives_and_its_request_for_the_de
     assert await seconds_of(process.read_lists(60)) == pytest.approx(15, abs=0.6)  # 4 per second
     await asyncio.sleep(begun + 62 - now())
     assert await seconds_of(process.read_lists(30)) == pytest.approx(5, abs=0.1)  # 5 per second
+
+
+@pytest.mark.parametrize("is_other", [True, False])
+async def test_a_request_that_hangs_holds_no_slot_but_its_own(
+    world: World, owners: Owners, *, is_other: bool
+) -> None:
+    """Another process, or another connection of this one, waited until it timed out."""
+    process, world.latency = world.process(), 0.15
+
+    async def hang() -> None:
+        async with process.limiter.hold(Slot()):
+            await asyncio.sleep(60)
+
+    await process.read_lists(30)
+    await asyncio.sleep(1.2)
+    hanging = asyncio.create_task(hang())
+    await process.ask_together(4)
+    await asyncio.sleep(1.1)
+    other = world.process(name_of(owners[0]) if is_other else "")
+    assert await seconds_of(other.ask_together(4)) < 0.2
+    hanging.cancel()
 
 
 async def test_a_wait_for_a_request_of_a_killed_process_is_no_pause_of_the_service(
