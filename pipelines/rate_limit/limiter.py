@@ -112,9 +112,11 @@ class RateLimiter:
                 self._end(slot)
         finally:
             self._active -= 1
-            # Otherwise another request of this process writes it.
-            if self._unwritten and not self._active:
-                self._write_ended()
+            # Otherwise another request of this process writes it. If that fails, as where a server
+            # is stopped, nobody else would: several slots were held until this process ends.
+            for _try in range(2):
+                if self._unwritten and not self._active:
+                    self._write_ended()
 
     def _goes_without_slot(self) -> bool:
         """Return whether the next request is one of the few that need no slot."""

@@ -5,7 +5,7 @@ import logging
 import random
 from collections import Counter
 from datetime import UTC, datetime
-from itertools import pairwise
+from itertools import chain, pairwise, repeat
 from typing import Any
 
 import pytest
@@ -23,6 +23,12 @@ WINDOW = 1.002  # with the margin
 def newest_slot(world: World) -> int:
     with world.metadata.transaction() as db:
         return db.scalar(select(func.max(RateLimitSlot.number))) or 0
+
+
+def open_slots(world: World) -> int:
+    is_open = RateLimitSlot.actor == world.actor, RateLimitSlot.held_until.is_(None)
+    with world.metadata.transaction() as db:
+        return db.scalar(select(func.count()).where(*is_open)) or 0
 
 
 @pytest.mark.parametrize(("share", "windows"), [(None, 11), (2, 29)])
@@ -105,9 +111,23 @@ async def test_a_process_that_falls_silent_holds_no_slot(world: World, seed: int
         if chance.random() < 0.4:
             request.cancel()
     await asyncio.gather(*requests, return_exceptions=True)
-    with world.metadata.transaction() as db:
-        is_open = RateLimitSlot.held_until.is_(None)
-        assert db.scalar(select(func.count()).where(is_open)) == 0
+    assert open_slots(world) == 0
+
+
+async def test_a_write_that_fails_once_leaves_no_slot_held(world: World) -> None:
+    process, world.latency = world.process(), 0.05
+    await process.read_lists(30)
+    interrupts = chain([1], repeat(0))
+
+    def fail(*event: Any) -> None:
+        is_last = process.limiter._active == 0
+        if is_last and event[2].startswith("UPDATE rate_limit_slots"):
+            event[1].connection.set_progress_handler(lambda: next(interrupts), 1)
+
+    listen(world.metadata.engine, "before_cursor_execute", fail)
+    await process.ask_together()
+    assert next(interrupts) == 0
+    assert open_slots(world) == 0
 
 
 async def test_the_limit_is_learned_from_the_actors_answers(world: World) -> None:
