@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pipelines.core.parse import EXACT
 from pipelines.finance.currencies import SPACES
 from pipelines.finance.mapping import parse_mapping
 from pipelines.finance.reconcile.own.memory import ROLES
@@ -51,18 +52,33 @@ PERIODS = st.one_of(
 AROUND = st.sampled_from(["", " ", "\t", "\u00a0", "\ufeff"])
 
 
+# As many digits as the table holds: 18 before the point and 9 behind it.
+HELD = st.integers(0, 9).flatmap(
+    lambda places: st.integers(1 - 10 ** (18 + places), 10 ** (18 + places) - 1).map(
+        lambda value: Decimal(value).scaleb(-places)
+    )
+)
+SERVICE = "CREATE TEMP VIEW service AS SELECT 'EUR' AS currency"
+
+
+def insert(db: duckdb.DuckDBPyConnection, table: OwnTable, role: str, texts: list[str]) -> None:
+    """Read texts of a role into the table."""
+    columns: dict[str, Any] = {f"{name}_text": pa.nulls(len(texts), pa.string()) for name in ROLES}
+    columns["id_text"] = pa.array(["x"] * len(texts), pa.string())
+    columns["currency_text"] = pa.array(["EUR"] * len(texts), pa.string())
+    columns[f"{role}_text"] = pa.array(texts, pa.string())
+    columns["row"] = pa.array(range(len(texts)), pa.int64())
+    db.execute(f"SET TimeZone = '{ZONE}'")
+    table.create(db)
+    db.from_arrow(pa.table(columns)).query("added", table.insert("FROM added", 0))
+    table.read_others(db)
+
+
 def read(role: str, texts: list[str], column: str) -> list[Any]:
     """Return what texts of a role say; the table has 9 digits behind the point."""
     table = OwnTable("own", SOURCE, ZONE, Scales(9, 9))
-    columns: dict[str, Any] = {f"{name}_text": pa.nulls(len(texts), pa.string()) for name in ROLES}
-    columns["id_text"] = pa.array(["x"] * len(texts), pa.string())
-    columns[f"{role}_text"] = pa.array(texts, pa.string())
-    columns["row"] = pa.array(range(len(texts)), pa.int64())
     with duckdb.connect() as db:
-        db.execute(f"SET TimeZone = '{ZONE}'")
-        table.create(db)
-        db.from_arrow(pa.table(columns)).query("added", table.insert("FROM added", 0))
-        table.read_others(db)
+        insert(db, table, role, texts)
         return [
             value
             for (value,) in db.execute(f"SELECT {column} FROM own_read ORDER BY row").fetchall()
@@ -81,6 +97,22 @@ def test_an_amount_is_exact_or_not_understood(spelled: list[tuple[str, str, str]
             assert value == number
         else:
             assert value is None, (text, value)
+
+
+@pytest.mark.long
+@settings(max_examples=20 * EFFORT, deadline=None)
+@given(st.lists(HELD, min_size=1, max_size=50), st.integers(0, 9), st.sampled_from([1, 100]))
+def test_no_digit_of_an_amount_is_lost_where_both_sides_meet(
+    amounts: list[Decimal], scale: int, minor: int
+) -> None:
+    mapping = METER if minor == 1 else f'{METER}amount_unit = "minor"\n'
+    table = OwnTable("own", parse_mapping(mapping).own["meter"], ZONE, Scales(9, 9))
+    with duckdb.connect() as db:
+        insert(db, table, "amount", [f"{amount:f}" for amount in amounts])
+        db.execute(SERVICE)
+        table.create_view(db, "service", table.scales(db, Scales(0, scale)))
+        compared = db.execute("SELECT amount FROM own ORDER BY row").fetchall()
+    assert [EXACT.multiply(value, Decimal(minor)) for (value,) in compared] == amounts
 
 
 @pytest.mark.long

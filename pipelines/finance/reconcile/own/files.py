@@ -161,4 +161,5 @@ def _texts(table: str, texts: dict[str, str]) -> str:
     Names of the file's columns come first: its columns may be called as ours.
     """
     names = [f"{texts.get(role, 'NULL::VARCHAR')} AS {role}_text" for role in ROLES]
-    return f"SELECT row_number() OVER () AS row, {', '.join(names)} FROM {table}"
+    # The number is added to texts, so that who filters rows does not make the texts twice.
+    return f"SELECT row_number() OVER () AS row, * FROM (SELECT {', '.join(names)} FROM {table})"

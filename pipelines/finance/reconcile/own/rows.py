@@ -39,6 +39,8 @@ INSERT INTO {table}_read
 WITH trimmed AS (
     SELECT added.row, {trimmed}
     FROM ({texts}) AS added
+    -- No blank rows. In one with an amount, no other text is looked at for that.
+    WHERE added.amount_text BETWEEN '!' AND '~' OR coalesce({trimmed_texts}) IS NOT NULL
 ), parsed AS (
     SELECT
         trimmed.*,
@@ -69,7 +71,6 @@ SELECT
     if(typed.day IS NULL, typed.period, NULL), if(typed.amount_value IS NULL, typed.amount, NULL),
     if(typed.quantity_value IS NULL, typed.quantity, NULL), {connection}
 FROM typed
-WHERE coalesce({roles}) IS NOT NULL
 """
 # Texts of ordinary letters have no odd spaces: to trim those took a sixth of the time of all.
 TRIMMED: Final = """
@@ -92,23 +93,28 @@ SET {column} = spelled.value, {name}_text = NULL
 FROM spelled
 WHERE rows.{name}_text = spelled.text
 """
-# A currency that the service has is one, also if ISO 4217 does not know it.
+# A currency that the service has is one, also if ISO 4217 does not know it. EXCEPT looks at each
+# currency once; with NOT IN, DuckDB would ask each row.
+CREATE_UNKNOWN: Final = """
+CREATE OR REPLACE TEMP TABLE {table}_unknown AS
+SELECT DISTINCT rows.currency FROM {table}_read AS rows WHERE rows.currency IS NOT NULL
+EXCEPT
+SELECT unnest({codes})
+EXCEPT
+SELECT DISTINCT service.currency FROM temp.{service} AS service
+"""
 CREATE_VIEW: Final = """
 CREATE OR REPLACE TEMP VIEW {table} AS
 WITH rows AS (
     SELECT
         rows.*,
         {amount} AS exact_amount,
-        rows.currency IS NULL OR (rows.currency NOT IN {codes} AND rows.currency NOT IN (
-            SELECT service.currency FROM temp.{service} AS service
-            WHERE service.currency IS NOT NULL
-        )) AS is_unknown
+        rows.currency IS NULL OR rows.currency IN (FROM {table}_unknown) AS is_unknown
     FROM {table}_read AS rows
 )
 SELECT
     rows.file, rows.row, rows.id, rows.partner, rows.currency, rows.month,
-    CAST(rows.exact_amount AS DECIMAL(38, {scale})) AS amount,
-    CAST(rows.quantity AS DECIMAL(38, {quantity_scale})) AS quantity,
+    {scaled_amount} AS amount, {scaled_quantity} AS quantity,
     CASE WHEN rows.connection_text IS NOT NULL THEN 'connection'
          WHEN rows.amount IS NULL THEN 'amount' WHEN rows.is_unknown THEN 'currency'
          WHEN {no_month} THEN 'period' WHEN {no_partner} THEN 'partner'
@@ -119,10 +125,17 @@ SELECT
     {key} AS key
 FROM rows
 """
+# To drop digits of a decimal of 38 takes DuckDB ten times as long as of one of 18.
+FEW_DIGITS: Final = 18
+SCALED: Final = """
+CASE WHEN abs({value}) < {bound}
+        THEN CAST(CAST(CAST({value} AS DECIMAL({few}, {most})) AS DECIMAL({few}, {scale}))
+            AS DECIMAL(38, {scale}))
+     ELSE CAST({value} AS DECIMAL(38, {scale})) END"""
 MONTH_KEY: Final = "concat_ws('|', rows.partner, rows.month, rows.currency)"
 HAS_MORE: Final = """
 SELECT count(*) > 0 FROM {table}_read AS rows
-WHERE CAST({value} AS DECIMAL(38, {scale})) <> {value}
+WHERE {scaled} <> {value}
 """
 
 
@@ -155,16 +168,15 @@ class OwnTable:
 
     def insert(self, texts: str, file: int) -> str:
         """Return the statement that adds texts of a file."""
-        trimmed = []
+        trimmed = {}
         for role in ROLES:
-            value = TRIMMED.format(text=f"added.{role}_text", spaces=SPACES)
-            trimmed.append(f"{value} AS {role}")
+            trimmed[role] = TRIMMED.format(text=f"added.{role}_text", spaces=SPACES)
         return INSERT.format(
             table=self.name,
             texts=texts,
             file=file,
-            trimmed=", ".join(trimmed),
-            roles=", ".join(f"typed.{role}" for role in ROLES),
+            trimmed=", ".join(f"{text} AS {role}" for role, text in trimmed.items()),
+            trimmed_texts=", ".join(trimmed.values()),
             currency="upper(typed.currency)",
             connection=text_of_other(self.source.roles),
             amount_value=_number("trimmed.amount", self.read.amount),
@@ -211,20 +223,23 @@ class OwnTable:
             db.from_arrow(pa.table(spelled)).query("added", CREATE_SPELLED)
             db.execute(update)
 
+    @property
+    def _finest(self) -> Scales:
+        """Digits behind the point that quantities, and amounts in major units, may have."""
+        more = 0 if self.source.roles.amount_unit == "major" else MOST_DIGITS
+        return Scales(self.read.quantity, self.read.amount + more)
+
     def scales(self, db: duckdb.DuckDBPyConnection, least: Scales) -> Scales:
         """Return the digits behind the point that all rows need, at least those of the service."""
         quantity = least.quantity
         if self.source.roles.quantity:
-            quantity = self._scale(db, "rows.quantity", least.quantity, self.read.quantity)
-        more = 0 if self.source.roles.amount_unit == "major" else MOST_DIGITS
-        return Scales(
-            quantity,
-            self._scale(db, self.amount, least.amount, self.read.amount + more),
-        )
+            quantity = self._scale(db, "rows.quantity", least.quantity, self._finest.quantity)
+        return Scales(quantity, self._scale(db, self.amount, least.amount, self._finest.amount))
 
     def _scale(self, db: duckdb.DuckDBPyConnection, value: str, least: int, most: int) -> int:
         for scale in range(least, most):
-            query = HAS_MORE.format(table=self.name, value=value, scale=scale)
+            scaled = _scaled(value, most, scale)
+            query = HAS_MORE.format(table=self.name, value=value, scaled=scaled)
             if db.execute(query).fetchall() == [(False,)]:
                 return scale
         return max(least, most)
@@ -236,13 +251,12 @@ class OwnTable:
         no_month = "rows.period_text IS NOT NULL"
         if is_by_totals:
             no_month = "rows.month IS NULL"
+        db.execute(CREATE_UNKNOWN.format(table=self.name, service=service, codes=sorted(CODES)))
         statement = CREATE_VIEW.format(
             table=self.name,
-            service=service,
-            codes=tuple(sorted(CODES)),
             amount=self.amount,
-            scale=scales.amount,
-            quantity_scale=scales.quantity,
+            scaled_amount=_scaled("rows.exact_amount", self._finest.amount, scales.amount),
+            scaled_quantity=_scaled("rows.quantity", self._finest.quantity, scales.quantity),
             no_month=no_month if has_period else "false",
             no_partner="rows.partner IS NULL" if is_by_totals else "false",
             key=MONTH_KEY if is_by_totals else f"coalesce(rows.id, concat('?|', {MONTH_KEY}))",
@@ -266,6 +280,14 @@ def scales_of_service(db: duckdb.DuckDBPyConnection, against: str) -> Scales:
 
 def _number(text: str, scale: int) -> str:
     return NUMBER.format(text=text, whole=MOST_WHOLE - 1, scale=scale)
+
+
+def _scaled(value: str, most: int, scale: int) -> str:
+    """Return the expression of a decimal with `scale` digits behind the point instead of `most`."""
+    if scale >= most or most > FEW_DIGITS:
+        return f"CAST({value} AS DECIMAL(38, {scale}))"
+    bound = 10 ** (FEW_DIGITS - most)
+    return SCALED.format(value=value, few=FEW_DIGITS, most=most, scale=scale, bound=bound)
 
 
 def _exact(value: Any, scale: int) -> Decimal | None:

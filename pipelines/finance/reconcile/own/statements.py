@@ -65,56 +65,72 @@ WHERE bills.connection = {connection}
 """
 TOTALS_KEY: Final = "concat_ws('|', {rows}.partner, {rows}.month, {rows}.currency)"
 # A hash of a key costs a tenth of the key. One own row and one record that say the same are equal,
-# and so are totals: only the others are compared one by one.
+# and so are totals: only the others are compared one by one. Each aggregate is a few bytes of each
+# key: what they cost is memory.
 KEYS: Final = """
 CREATE OR REPLACE TEMP TABLE own_keys AS
 WITH rows AS (
     SELECT
-        hash(own.key) AS hash, 1 AS own, 0 AS counted, {own_content} AS content,
-        own.amount, own.quantity, own.month, own.unread IS NOT NULL AS is_unread
+        hash(own.key) AS hash, 1 AS own, NULL AS counted, {own_content} AS content,
+        own.amount, own.quantity, NULL::DATE AS service_month, own.unread IS NOT NULL AS is_unread
     FROM {table} AS own
     UNION ALL
     SELECT
-        hash(service.key), 0, service.is_counted::INTEGER, {service_content},
+        hash(service.key), NULL, if(service.is_counted, 1, NULL), {service_content},
         if(service.is_counted, -service.amount, 0), if(service.is_counted, -service.quantity, 0),
         service.month, service.unread IS NOT NULL
     FROM temp.{service} AS service
 )
 SELECT
-    rows.hash, sum(rows.own)::BIGINT AS own_rows, sum(rows.counted)::BIGINT AS counted_rows,
-    max(rows.month) AS month,
-    bool_or(rows.is_unread) OR {is_odd} AS is_odd
+    rows.hash, count(rows.own) AS own_rows, count(rows.counted) AS counted_rows,
+    min(rows.service_month) AS service_month, {is_odd} AS is_odd
 FROM rows
 GROUP BY rows.hash
 """
-ODD_ROWS: Final = """own_rows <> 1 OR counted_rows <> 1 OR count(*) <> 2
-    OR bit_xor(rows.content) <> 0"""
-ODD_TOTALS: Final = """CASE WHEN own_rows > 0 AND counted_rows > 0
+# What has to be equal of two rows. Nothing is equal to a row that is not understood or not counted.
+OWN_CONTENT: Final = "hash({equal}, if(own.unread IS NULL, NULL, 'own'))"
+SERVICE_CONTENT: Final = """
+hash({equal}, if(service.unread IS NULL AND service.is_counted, NULL, 'service'))"""
+ODD_ROWS: Final = "own_rows <> 1 OR counted_rows <> 1 OR bit_xor(rows.content) <> 0"
+ODD_TOTALS: Final = """bool_or(rows.is_unread) OR CASE WHEN own_rows > 0 AND counted_rows > 0
     THEN sum(rows.amount) <> 0 OR coalesce(sum(rows.quantity) <> 0, false) ELSE true END"""
 MATCHED: Final = """
 SELECT count(*) FROM own_keys AS keys WHERE keys.own_rows > 0 AND keys.counted_rows > 0
+"""
+# Both sides by month: what follows needs no single row of them.
+MONTHS: Final = """
+CREATE OR REPLACE TEMP TABLE own_months AS
+SELECT
+    'own' AS side, own.month, own.currency, own.unread IS NOT NULL AS is_unread,
+    false AS is_counted, count(*) AS rows, sum(own.amount) AS amount
+FROM {table} AS own
+GROUP BY ALL
+UNION ALL BY NAME
+SELECT
+    'service' AS side, service.month, service.currency, service.unread IS NOT NULL AS is_unread,
+    service.is_counted, count(*) AS rows, sum(service.amount) AS amount
+FROM temp.{service} AS service
+GROUP BY ALL
 """
 # Own books begin with the first month of a record that they have, or of theirs if the service has
 # records of it: one wrong year in own books makes nothing begin earlier.
 BEGIN: Final = """
 SET VARIABLE own_begin = coalesce({begins}, least((
-    SELECT min(service.month)
-    FROM temp.{service} AS service
-    JOIN own_keys AS keys ON keys.hash = hash(service.key)
-    WHERE keys.own_rows > 0
+    SELECT min(keys.service_month) FROM own_keys AS keys WHERE keys.own_rows > 0
 ), (
     SELECT min(own.month)
-    FROM {table} AS own
-    WHERE own.unread IS NULL AND own.month IN (SELECT service.month FROM temp.{service} AS service)
+    FROM own_months AS own
+    JOIN own_months AS service USING (month)
+    WHERE own.side = 'own' AND NOT own.is_unread AND service.side = 'service'
 )))
 """
 BEGAN: Final = "SELECT getvariable('own_begin')"
 # Of those, nobody knows whether own books agree.
 UNREAD_RECORDS: Final = """
-SELECT count(*)
-FROM temp.{service} AS service
-WHERE service.is_counted AND service.unread IS NOT NULL
-    AND (service.month IS NULL OR service.month >= getvariable('own_begin'))
+SELECT coalesce(sum(months.rows), 0)
+FROM own_months AS months
+WHERE months.is_counted AND months.is_unread
+    AND (months.month IS NULL OR months.month >= getvariable('own_begin'))
 """
 FOUND: Final = """
 CREATE OR REPLACE TEMP TABLE own_found AS
@@ -260,22 +276,18 @@ HAS_RECORD: Final = (
 INSERT_TOTALS: Final = """
 INSERT INTO reconciliation.own_totals
 SELECT
-    $source, $connection, '{against}', rows.month, rows.currency,
-    count(*) FILTER (rows.is_own), sum(rows.amount) FILTER (rows.is_own),
-    count(*) FILTER (NOT rows.is_own), sum(rows.amount) FILTER (NOT rows.is_own),
-    coalesce(sum(rows.amount) FILTER (NOT rows.is_own), 0)
-        - coalesce(sum(rows.amount) FILTER (rows.is_own), 0)
-FROM (
-    SELECT true AS is_own, {own_month} AS month, own.currency, own.amount
-    FROM {table} AS own
-    WHERE own.unread IS NULL
-    UNION ALL
-    SELECT false, {service_month}, service.currency, service.amount
-    FROM temp.{service} AS service
-    WHERE service.is_counted
-        AND (service.month IS NULL OR service.month >= getvariable('own_begin'))
-) AS rows
-GROUP BY rows.month, rows.currency
+    $source, $connection, '{against}',
+    {month} AS total_month, months.currency,
+    coalesce(sum(months.rows) FILTER (months.side = 'own'), 0),
+    sum(months.amount) FILTER (months.side = 'own'),
+    coalesce(sum(months.rows) FILTER (months.side = 'service'), 0),
+    sum(months.amount) FILTER (months.side = 'service'),
+    coalesce(sum(months.amount) FILTER (months.side = 'service'), 0)
+        - coalesce(sum(months.amount) FILTER (months.side = 'own'), 0)
+FROM own_months AS months
+WHERE CASE months.side WHEN 'own' THEN NOT months.is_unread ELSE months.is_counted
+    AND (months.month IS NULL OR months.month >= getvariable('own_begin')) END
+GROUP BY total_month, months.currency
 """
 UNREAD: Final = """
 SELECT own.unread AS role, own.sent, own.row, own.file, count(*) OVER () AS rows

@@ -140,11 +140,9 @@ class ThirdSide:
         self._execute(sql.FOUND, {}, **self._terms_of_found())
         of_breaks: Row = {"connection": connection, "rule": self.rule, "files": self._names()}
         self._db.execute(sql.INSERT_BREAKS, of_breaks)
-        months = {"own_month": "NULL::DATE", "service_month": "NULL::DATE"}
-        if self.source.roles.period:
-            months = {"own_month": "own.month", "service_month": "service.month"}
         of_totals: Row = {"connection": connection, "source": self.name}
-        self._execute(sql.INSERT_TOTALS, of_totals, **months)
+        month = "months.month" if self.source.roles.period else "NULL::DATE"
+        self._execute(sql.INSERT_TOTALS, of_totals, month=month)
 
     def match(self) -> None:
         """Find which keys both have, and which differ. Raises duckdb.Error."""
@@ -152,8 +150,8 @@ class ThirdSide:
         statement = sql.KEYS.format(
             table=self._table.name,
             service=self._service,
-            own_content=self._content("own"),
-            service_content=self._content("service"),
+            own_content=sql.OWN_CONTENT.format(equal=self._equal("own")),
+            service_content=sql.SERVICE_CONTENT.format(equal=self._equal("service")),
             is_odd=sql.ODD_TOTALS if is_by_totals else sql.ODD_ROWS,
         )
         self._db.execute(statement)
@@ -170,14 +168,14 @@ class ThirdSide:
     def _find_begin(self) -> None:
         """Find the first month that is compared, and what of it nobody can compare."""
         begins = self.source.begins
+        self._execute(sql.MONTHS, {})
         self._execute(sql.BEGIN, {}, begins=f"DATE '{begins}-01'" if begins else "NULL::DATE")
         ((self.begins,),) = self._db.execute(sql.BEGAN).fetchall()
         try:
             require_begin(self.name, self.source, self._before, self.begins)
         except NotRead as error:
             self.problem = f"{error}. {CHECK}"
-        query = sql.UNREAD_RECORDS.format(service=self._service)
-        ((self._unread_records,),) = self._db.execute(query).fetchall()
+        ((self._unread_records,),) = self._db.execute(sql.UNREAD_RECORDS).fetchall()
 
     def unread(self, limit: int) -> list[Row]:
         """Return rows that are not understood: file, row, role, what it says, and how many."""
@@ -286,8 +284,8 @@ class ThirdSide:
     def _names(self) -> list[str]:
         return [file.name for file in self.files]
 
-    def _content(self, rows: str) -> str:
-        """Return the expression of a hash of what has to be equal of two rows."""
+    def _equal(self, rows: str) -> str:
+        """Return the columns that have to be equal of two rows."""
         roles = self.source.roles
         equal = [f"{rows}.currency", f"{rows}.amount"]
         if roles.partner:
@@ -296,7 +294,7 @@ class ThirdSide:
             equal.append(f"{rows}.month")
         if roles.quantity:
             equal.append(f"{rows}.quantity")
-        return f"hash({', '.join(equal)})"
+        return ", ".join(equal)
 
     def _terms_of_found(self) -> dict[str, str]:
         if self.source.match_by == "totals":
