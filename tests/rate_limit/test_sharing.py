@@ -7,12 +7,18 @@ from subprocess import Popen
 import pytest
 from sqlalchemy import update
 
-from pipelines.metadata.tables import RateLimitSlot
+from pipelines.metadata.tables import RateLimitActor, RateLimitSlot
 from pipelines.rate_limit.limiter import LimitOptions, Slot
 from tests.rate_limit.conftest import name_of
-from tests.rate_limit.simulated import World, now, seconds_of
+from tests.rate_limit.simulated import Process, World, now, seconds_of
 
 Owners = list[Popen[bytes]]
+
+
+async def hang(process: Process) -> None:
+    """Send a request that is not answered."""
+    async with process.limiter.hold(Slot()):
+        await asyncio.sleep(60)
 
 
 @pytest.mark.parametrize(
@@ -54,14 +60,9 @@ async def test_a_request_that_hangs_holds_no_slot_but_its_own(
 ) -> None:
     """Another process, or another connection of this one, waited until it timed out."""
     process, world.latency = world.process(), 0.15
-
-    async def hang() -> None:
-        async with process.limiter.hold(Slot()):
-            await asyncio.sleep(60)
-
     await process.read_lists(30)
     await asyncio.sleep(1.2)
-    hanging = asyncio.create_task(hang())
+    hanging = asyncio.create_task(hang(process))
     await process.ask_together(4)
     await asyncio.sleep(1.1)
     other = world.process(name_of(owners[0]) if is_other else "")
@@ -126,6 +127,26 @@ async def test_another_client_is_left_its_share(world: World, latency: float) ->
     ours = len(counted) - counted.count("other")
     assert ours >= 0.9 * (5 * 50 - counted.count("other"))
     assert sum(begun + 10 <= at for at, _ in world.service.refused) <= 1
+
+
+@pytest.mark.parametrize("latency", [0.05, 0.9, 1.1, 1.9])
+async def test_another_client_is_seen_by_answers_that_are_written_late(
+    world: World, latency: float
+) -> None:
+    """Beside a request that hangs, or one that waits, an answer is written up to 1 s later."""
+    process, world.latency = world.process(), latency
+    await process.ask()
+    await asyncio.sleep(3)
+    hanging = asyncio.create_task(hang(process))
+    asking = asyncio.create_task(process.ask_together(3))
+    await asyncio.sleep(latency / 4)
+    for _ in range(2):  # one more than the request that hangs, which did not arrive
+        world.service.arrive("other")
+    await asking
+    await asyncio.sleep(1.1)
+    hanging.cancel()
+    with world.metadata.transaction() as db:
+        assert db.get_one(RateLimitActor, world.actor).others
 
 
 async def test_a_container_that_was_killed_holds_no_slot_for_ever(world: World) -> None:
