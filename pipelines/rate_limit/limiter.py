@@ -33,7 +33,6 @@ from pipelines.rate_limit.rows import (
     ACTORS,
     END_PAUSE,
     INSERT_SLOT,
-    KEPT_SECONDS,
     LOCK_ACTOR,
     UPDATE_ACTOR,
     UPDATE_SLOT,
@@ -141,9 +140,7 @@ class RateLimiter:
         self._slotless_left = 0
         self._slotless_until = slot.ended_at + SLOTLESS_SECONDS
         self._unwritten.append(slot)
-        # It may count slots that are deleted a moment later.
-        is_slow = slot.trip is not None and slot.trip > KEPT_SECONDS - LONGEST_UNWRITTEN
-        is_urgent = is_ample or is_refused or is_slow or not self._is_alone
+        is_urgent = is_ample or is_refused or not self._is_alone
         if is_urgent and self._write_ended() and is_ample:
             self._slotless_left = SLOTLESS_REQUESTS
         if len(self._unwritten) == 1:
