@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
@@ -14,11 +15,14 @@ from pipelines.finance.report import read_figures_of_books, write_report
 from pipelines.finance.reports.text import format_amount
 from tests.browser.operator import open_chromium
 from tests.browser.test_report import publish_books
-from tests.reconcile.books import MAPPING, bill, line, partners, publish, used
+from tests.reconcile.books import MAPPING, bill, decide, line, partners, publish, used
 from tests.reconcile.flux_books import OF_PLANS, publish_then_and_now
+from tests.reconcile.own import HEAD, LEDGER, write
 from tests.reports.conftest import HUGE
+from tests.reports.test_bills import publish_bills
 from tests.versions.homes import Make, Record, Stores, made_home
 
+UNSTATED = "not stated by the service."
 HOSTILE = "<img src=x onerror=\"document.title='acted'\"> & <b>bold</b>"
 LARGE = int(HUGE.partition(".")[0])
 
@@ -48,6 +52,24 @@ def publish_disputed(stores: Stores) -> None:
         bill("paid", line("c")),
     ]
     publish(stores, mapping=mapping, partners=partners(["first"]), usage=usage, billing=bills)
+
+
+def publish_resolved(stores: Stores) -> None:
+    """A bill of two breaks: one is with own books, the other one a person resolved."""
+    stores.configure()
+    write(stores, "ledger/2026-09.csv", [HEAD, "b,first,2026-09-30,5.00,EUR"])
+    names = partners(["first"])
+    bills = [bill("b", line("u")), bill("lacking", line("v", "6.00"), line("w", "5.01"))]
+    lists: dict[str, Any] = {
+        "partners": names,
+        "usage": [used("u"), used("v"), used("w")],
+        "billing": bills,
+    }
+    publish(stores, mapping=MAPPING + LEDGER, **lists)
+    ((number,),) = stores.rows("SELECT break_id FROM finance.open_breaks WHERE difference = 1")
+    decide(stores, "break_resolve", number)
+    tolerance = "[tolerance]\nline_minor = 1\n"
+    publish(stores, mapping=MAPPING + LEDGER + tolerance, **lists)
 
 
 def written(make: Make, factory: pytest.TempPathFactory) -> Path:
@@ -206,7 +228,7 @@ def test_disputed_amounts_lead_to_their_bills(
     browser: Browser, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     for page in opened(browser, written(publish_disputed, tmp_path_factory)):
-        amounts = page.get_by_role("region", name="Amounts in question, and all others")
+        amounts = page.get_by_role("region", name="Amounts in question, and credit notes")
         amounts.get_by_role("link", name="1: 6.00").click()
         expect(page.get_by_role("status")).to_have_text("1 of 3 rows.")
         bills = table(page, "Bills, EUR")
@@ -214,7 +236,7 @@ def test_disputed_amounts_lead_to_their_bills(
         disputed = page.get_by_role("combobox", name="In question")
         expect(disputed).to_have_value("in question")
         disputed.select_option("not in question")
-        page.get_by_role("combobox", name="Payment").select_option("no due date")
+        page.get_by_role("combobox", name="When due").select_option("no due date")
         expect(page.get_by_role("status")).to_have_text("1 of 3 rows.")
         assert column(bills, "Bill")[0] == "right"
         page.get_by_role("button", name="Clear filters").click()
@@ -258,6 +280,58 @@ def test_a_break_leads_to_its_bill(page: Page) -> None:
     breaks.locator("tr.opened").get_by_role("link", name="twice").click()
     expect(page.get_by_role("heading", name="Bills", exact=True)).to_be_focused()
     expect(page.locator("tr.opened")).to_contain_text("12,650.00")
+
+
+def test_a_bill_says_when_it_is_due_and_paid_and_what_else_bills_its_usage(
+    browser: Browser, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    for page in opened(browser, written(publish_bills, tmp_path_factory)):
+        view(page, "Bills")
+        find = page.get_by_role("combobox", name="Find")
+        shown = page.locator("tr.opened")
+        for name, said in {
+            "paid": "To be paid by: 31 Oct 2026. Paid on: 20 Oct 2026.",
+            "unstated": f"To be paid by: {UNSTATED} Paid on: {UNSTATED}",
+            "dear": "To be paid by: 31 Oct 2026. Not paid in full.",
+            "note": "A credit note, not used up.",
+            "void": "Status: void. It counts in no sum.",
+        }.items():
+            find.fill(name)
+            expect(shown).to_contain_text(said)
+        expect(shown).to_contain_text("Names the same usage as: bill unstated (1 record).")
+        find.fill("paid")
+        lines = shown.locator("tbody tr")
+        expect(lines).to_have_count(2)
+        cells = "#1 3 7.50 b 10 Sep 2026 2 7.00"
+        expect(lines.last).to_have_text(re.compile(cells.replace(" ", r"\s*")))
+        expect(shown.locator("tfoot")).to_contain_text("12.50")
+        expect(shown).to_contain_text("Bills the same usage as: credit note note (1 record).")
+        shown.get_by_role("link", name="note").click()
+        expect(shown).to_contain_text("Credits the same usage as: bill paid (1 record).")
+        find.fill("credit note")
+        expect(page.get_by_role("status")).to_have_text("1 of 12 rows.")
+        page.get_by_role("button", name="Clear filters").click()
+        page.get_by_role("combobox", name="Kind").select_option("void")
+        expect(page.get_by_role("status")).to_have_text("1 of 12 rows.")
+        view(page, "Due by partner")
+        due = table(page, "Due by partner, EUR")
+        due.get_by_role("link", name="2.00").last.click()  # 8 to 30 days
+        expect(page.get_by_role("status")).to_have_text("2 of 12 rows.")
+        expect(page.get_by_role("combobox", name="When due")).to_have_value("8 to 30 days")
+
+
+def test_a_bill_names_its_resolved_breaks_and_those_with_own_books(
+    browser: Browser, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    for page in opened(browser, written(publish_resolved, tmp_path_factory)):
+        view(page, "Bills")
+        page.get_by_role("button", name="lacking").click()
+        shown = page.locator("tr.opened")
+        expect(shown.get_by_text("Open breaks: ")).to_have_count(0)
+        expect(shown.get_by_text("Resolved breaks: ").locator("a")).to_have_count(2)
+        shown.get_by_text("Open breaks with own books: ").get_by_role("link").click()
+        expect(page.get_by_role("heading", name="Breaks with own books")).to_be_visible()
+        expect(page.locator("tr.opened")).to_contain_text("lacking")
 
 
 def test_a_bill_names_its_open_breaks_and_the_lines_in_them(page: Page) -> None:

@@ -14,6 +14,7 @@ from pipelines.finance.reports.amounts import Amount
 from pipelines.finance.reports.queries import read_figures
 from pipelines.finance.reports.verdicts import judge
 from pipelines.warehouse.books import BooksFolder
+from pipelines.warehouse.duckdb_file import Row
 from tests.cli.conftest import Cli
 from tests.effort import EFFORT
 from tests.reconcile.books import FIRST, MAPPING, bill, line, partners, publish, used
@@ -59,6 +60,14 @@ def test_what_a_bill_says_is_open_counts_first_then_whether_it_is_paid(stores: S
     ]
 
 
+def check_page(text: str) -> None:
+    claimed = "claim EUR&nbsp;6.50 back from bills that are paid as the service says"
+    assert f"{claimed}, withhold EUR&nbsp;4.50 of bills that are not" in text
+    in_question = "EUR 2: 9.50 1: 5.00 3: 14.50 1: \u22121.00 13.50 9.00 USD 1: 5.00 1: 5.00"
+    assert f"Open credit notes Net After withholding {in_question} 5.00 5.00" in text
+    assert "what you may claim back from bills that are paid, EUR&nbsp;6.50" in text
+
+
 def test_what_is_overbilled_is_claimed_from_paid_bills_and_withheld_from_others(
     stores: Stores,
 ) -> None:
@@ -81,10 +90,7 @@ def test_what_is_overbilled_is_claimed_from_paid_bills_and_withheld_from_others(
     amounts = (ledger.claim["EUR"], ledger.paid()["EUR"])
     assert [str(each.amount) for each in amounts] == ["11.00", "6.50"]
     assert ledger.withheld["EUR"] == Amount("EUR", Decimal("4.50"), 2)
-    text = page_text(stores)
-    claimed = "claim EUR&nbsp;6.50 back from bills that are paid as the service says"
-    assert f"{claimed}, withhold EUR&nbsp;4.50 of bills that are not" in text
-    assert "All After withholding EUR 2: 9.50 2: 4.00 4: 13.50 9.00 USD 0: 0.00 1: 5.00" in text
+    check_page(page_text(stores))
     assert _after_withholding(stores) == [("EUR", "4.50", "9.00"), ("USD", "0", "5.00")]
     publish(stores, mapping=mapping.replace('"payable"', '"receivable"'))
     assert _after_withholding(stores) == [("EUR", None, None), ("USD", None, None)]
@@ -135,24 +141,27 @@ def test_disputed_and_undisputed_amounts_are_said(stores: Stores) -> None:
     sums = Cli(stores.home).json("report")["verdict"]["to_be_paid"]
     assert sums == [
         _to_be_paid(
-            "EUR", disputed=("2.50", 1), undisputed=("5.40", 3), total=("7.90", 4), unknown=1
+            "EUR", "7.90", disputed=("2.50", 1), undisputed=("5.40", 3), bills=4, unknown=1
         ),
-        _to_be_paid("USD", disputed=("0.00", 0), undisputed=("1.00", 1), total=("1.00", 1)),
+        _to_be_paid("USD", "1.00", disputed=("0.00", 0), undisputed=("1.00", 1), bills=1),
     ]
     page = page_text(stores)
     assert (
-        "Currency In question Not in question All EUR 1: 2.50 3: 5.40 4: 7.90 USD 0: 0.00 1: 1.00"
+        "To be paid Open credit notes Net EUR 1: 2.50 3: 5.40 4: 7.90 7.90 USD 1: 1.00 1: 1.00 1.00"
         in page
     )
     assert "Of 1 bill in EUR, nobody can say what is open." in page
 
 
-def _to_be_paid(currency: str, *, unknown: int = 0, **sums: tuple[str, int]) -> dict[str, Any]:
-    row: dict[str, Any] = {"currency": currency, "unknown_bills": unknown}
+def _to_be_paid(
+    currency: str, total: str, *, bills: int, unknown: int = 0, **sums: tuple[str, int]
+) -> dict[str, Any]:
+    row: dict[str, Any] = {"currency": currency, "bills": bills, "unknown_bills": unknown}
+    row |= {"credited": "0.00", "credit_notes": 0, "total": total}
     row |= {"withheld": None, "after_withholding": None}
-    for name, (amount, bills) in sums.items():
+    for name, (amount, number) in sums.items():
         row[name] = amount
-        row["bills" if name == "total" else f"{name}_bills"] = bills
+        row[f"{name}_bills"] = number
     return row
 
 
@@ -220,9 +229,22 @@ def check(folder: Path, chance: Random) -> None:
     found = {(currency, days): amount for currency, days, amount in stores.rows(sums) if amount}
     assert found == {key: amount for key, amount in expected.items() if amount}
     with BooksFolder(stores.warehouse).open_alone(_published(stores)) as db:
-        rows = read_figures(db, 1, ["receivables"]).tables["receivables"]
-    assert {(row["currency"], row["days"]): row["open"] for row in rows if row["open"]} == found
+        tables = read_figures(db, 1, ["receivables", "to_be_paid"]).tables
+    check_figures(tables, found)
     stores.metadata.close()
+
+
+def check_figures(tables: dict[str, list[Row]], found: dict[tuple[str, str], Decimal]) -> None:
+    """Compare the sums of bills, and of credit notes, with those of the view."""
+    for row in tables["to_be_paid"]:
+        of_bills = Decimal()
+        for bills in tables["receivables"]:
+            assert (bills["due_in"] == "overdue") == (bills["days"] != "not due")
+            if bills["currency"] == row["currency"]:
+                of_bills += bills["open"] or Decimal()
+        net = [amount for (currency, _days), amount in found.items() if currency == row["currency"]]
+        assert of_bills + row["credited"] == sum(net)
+        assert min(of_bills, -row["credited"]) >= 0
 
 
 def _published(stores: Stores) -> Any:

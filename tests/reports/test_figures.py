@@ -89,18 +89,20 @@ def test_parts_add_up_to_the_totals(figures: Figures, many: Stores) -> None:
         assert sum(values(each, "ageing", "breaks")) == open_breaks
 
 
-AGES = ((7, "0-7"), (30, "8-30"), (60, "31-60"), (90, "61-90"))  # to so many days
+AGES = {7: "0 to 7 days", 30: "8 to 30 days", 60: "31 to 60 days", 90: "61 to 90 days"}
 
 
 def test_open_breaks_are_counted_by_their_age(many: Stores) -> None:
     figures = figures_of(many, 1)
     counted = Counter[tuple[str, str]]()
     for row in figures.tables["open_breaks"]:
-        days = next((name for most, name in AGES if row["age_days"] <= most), ">90")
+        days = next(
+            (name for most, name in AGES.items() if row["age_days"] <= most), "over 90 days"
+        )
         counted[row["currency"], days] += 1
     shown = {row[:2]: row[2] for row in values(figures, "ageing", "currency", "days", "breaks")}
     assert shown == counted
-    assert {days for _currency, days in shown} == {"31-60", "61-90", ">90"}
+    assert {days for _currency, days in shown} == {"31 to 60 days", "61 to 90 days", "over 90 days"}
     page = text_of(render_report(figures))
     assert "0 to 7 days 8 to 30 days 31 to 60 days 61 to 90 days over 90 days All" in page
 

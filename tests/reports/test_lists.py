@@ -113,7 +113,8 @@ def test_every_listed_bill_has_its_lines_which_add_up_to_it(detailed: Figures) -
     assert [*lines] == [*range(len(bills))]
     for place, bill_row in enumerate(bills):
         total = reduce(EXACT.add, (Decimal(row["amount"]) for row in lines[place]))
-        assert total == Decimal(bill_row["billed"] or bill_row["not_counted"])
+        (shown,) = filter(None, map(bill_row.get, ("billed", "credited", "not_counted")))
+        assert total == Decimal(shown)
         assert {row["lines"] for row in lines[place]} == {len(lines[place])}
     places = {row["bill"]: place for place, row in enumerate(bills)}
     (one,) = lines[places["b2"]]
@@ -146,6 +147,11 @@ FIND = re.compile(r'data-find="([a-z-]+)\??([^"]*)"')
 FOUND_BY = ("partner", "partner_id", "bill", "break_id")
 
 
+def _group_of(value: Any, wanted: str) -> Any:
+    """Return the group of a value, `overdue` of `overdue: 1 to 30 days`, if it is wanted."""
+    return wanted if isinstance(value, str) and value.startswith(f"{wanted}: ") else value
+
+
 def found_by(rows: list[dict[str, Any]], query: str) -> list[dict[str, Any]]:
     """Return the rows that a link of the summary shows."""
     filters = dict(parse_qsl(unescape(query)))
@@ -154,7 +160,9 @@ def found_by(rows: list[dict[str, Any]], query: str) -> list[dict[str, Any]]:
     for name, value in filters.items():
         names = FOUND_BY if name == "partner" else (name,)
         values = (value, None) if value == "none" else (value,)
-        rows = [row for row in rows if any(row.get(each) in values for each in names)]
+        rows = [
+            row for row in rows if any(_group_of(row.get(each), value) in values for each in names)
+        ]
     return rows
 
 
@@ -500,7 +508,10 @@ values = ["support"]
     close_month(stores, SEPTEMBER, "ann", "bob")
     make_books(stores)
     page = render_page(read_figures_of_books(stores, with_details=True))
-    gone = {row["break_id"]: row["reason"] for row in lists_of(page)["resolved"]["rows"]}
+    rows = lists_of(page)["resolved"]["rows"]
+    gone = {row["break_id"]: row["reason"] for row in rows}
+    of_bills = {row["difference"]: (row["bill"], row["usage"]) for row in rows}
+    assert of_bills == {"25": ("fee", None), "0.01": (None, "b"), "4": (None, "c")}
     said = {str(amount): gone[number] for amount, number in numbers.items()}
     by = (
         "; nobody is named: it was edited by hand, or accepted with an earlier release; with this "
@@ -561,19 +572,26 @@ def test_what_is_unpaid_is_listed_however_old_it_is(tmp_path: Path) -> None:
     figures = read_figures_of_books(stores, with_details=True)
     page = render_page(figures)
     shown = lists_of(page)["bills"]
-    assert shown["filters"] == ["payment", "disputed"]
-    names = ("bill", "open", "payment", "disputed")
+    assert shown["filters"] == ["kind", "payment", "due_in", "disputed"]
+    names = ("bill", "open", "payment", "due_in", "disputed")
     assert [tuple(row[name] for name in names) for row in shown["rows"]] == [
-        ("later", "6", "not due", "in question"), ("never", "5", "no due date", "not in question"),
-        ("note", None, "used up", None), ("refund", "-1", "overdue", "not in question"),
-        ("september", None, "paid", None),
-        ("void", None, "void, draft or cancelled", None), ("august", None, "paid", None),
-        ("old", "5", "overdue", "not in question"), ("done", None, "paid", None),
+        ("later", "6", "to be paid", "later", "in question"),
+        ("never", "5", "to be paid", "no due date", "not in question"),
+        ("note", None, "used up", None, None), ("refund", None, "not used up", None, None),
+        ("september", None, "paid", None, None),
+        ("void", None, "void, draft or cancelled", None, None),
+        ("august", None, "paid", None, None),
+        ("old", "5", "to be paid", "overdue: over 90 days", "not in question"),
+        ("done", None, "paid", None, None),
     ]  # fmt: skip
-    assert "In question Not in question All EUR 1: 6.00 3: 9.00 4: 15.00" in text_of(page)
+    of_notes = [row for row in shown["rows"] if row["kind"] == "credit note"]
+    assert {row["billed"] for row in of_notes} == {None}
+    assert [(row["credited"], row["unused"]) for row in of_notes] == [("-1", None), ("-1", "-1")]
+    sums = "In question Not in question To be paid Open credit notes Net EUR"
+    assert f"{sums} 1: 6.00 2: 10.00 3: 16.00 1: \u22121.00 15.00" in text_of(page)
     assert 'data-find="bills?disputed=in%20question&amp;currency=EUR"' in page
-    for payment in ("overdue", "not due", "no due date"):
-        assert f'data-find="bills?payment={payment}"' in page
+    for when in ("overdue", "later", "no%20due%20date", "overdue:%20over%2090%20days"):
+        assert f'data-find="bills?due_in={when}&amp;currency=EUR"' in page
     publish(stores, mapping=MAPPING)  # which does not say how to know what is paid
     page = render_page(read_figures_of_books(stores, with_details=True))
     rows = lists_of(page)["bills"]["rows"]

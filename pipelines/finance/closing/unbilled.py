@@ -55,7 +55,7 @@ SELECT
     CASE WHEN posted.side = 'billing' THEN 'bill'
          WHEN posted.currency IS NULL THEN 'no currency'
          ELSE not_accrued.reason END AS reason,
-    if(posted.side = 'billing', 'the ledger has it from its invoice', NULL) AS because
+    if(posted.side = 'billing', 'posted when its invoice is booked', NULL) AS because
 FROM reconciliation.corrections AS posted
 LEFT JOIN not_accrued USING (side, connection, id, partner, currency)
 WHERE posted.posted_to = $month

@@ -30,15 +30,16 @@ CREATE OR REPLACE TEMP MACRO exact(amount) AS
 CREATE_TO_PAY: Final = """
 CREATE OR REPLACE TEMP VIEW to_pay AS
 SELECT
-    bills.connection, bills.bill, bills.currency, bills.due_on, bills.open AS open_amount,
-    bills.days
+    bills.connection, bills.partner_id, bills.bill, bills.currency, bills.open AS open_amount,
+    bills.due_in, bills.days, bills.days_overdue
 FROM finance.receivables AS bills
 """
 NOTHING_TO_PAY: Final = """
 CREATE OR REPLACE TEMP VIEW to_pay AS
 SELECT
-    NULL::VARCHAR AS connection, NULL::VARCHAR AS bill, NULL::VARCHAR AS currency,
-    NULL::DATE AS due_on, NULL::DECIMAL(18, 2) AS open_amount, NULL::VARCHAR AS days
+    NULL::VARCHAR AS connection, NULL::VARCHAR AS partner_id, NULL::VARCHAR AS bill,
+    NULL::VARCHAR AS currency, NULL::DECIMAL(18, 2) AS open_amount, NULL::VARCHAR AS due_in,
+    NULL::VARCHAR AS days, NULL::BIGINT AS days_overdue
 LIMIT 0
 """
 # Query `withheld_breaks` has no table where nobody knows what is paid.
@@ -105,7 +106,7 @@ def _read(db: duckdb.DuckDBPyConnection, listing: Listing, figures: Figures) -> 
     if listing.name == "months":
         is_known = is_all_known(figures)
         columns = every_month(fetch_rows(db, query), figures.prepared, is_all_known=is_known)
-    elif listing.name == "lines":
+    elif listing.parent == "bills":
         columns = read_lines(db, query, CREATE_EXACT)
     else:
         columns = db.execute(query).to_arrow_table().to_pydict()

@@ -10,9 +10,10 @@ class Column:
 
     `kind`: `text`, `month` (2026-09), `day` (2026-09-30), `count`, `amount`, `change` (an amount
     with its sign), `price` (of one unit), `partner`, `number` (of a break or a bill, which opens
-    its records), `file` (of a statement). `empty` is shown where a row has no value. `link` is the
-    list to which the value leads, with the values of `by` and those of `only` as filters. `opens`:
-    the value opens rows of another list, as a number does. Amounts and counts have a sum.
+    its records), `file` (of a statement), `group` (not shown: a filter). `empty` is
+    shown where a row has no value. `link` is the list to which the value leads, with the values of
+    `by` and those of `only` as filters. `opens`: the value opens rows of another list, as a number
+    does. Amounts and counts have a sum.
     """
 
     name: str

@@ -26,6 +26,9 @@ OPEN_AMOUNTS: Final = (
 ALL_PARTNERS: Final = ("month", "currency", "connection")
 ALL_MONTHS: Final = ("partner", "currency", "connection")
 ONE_MONTH: Final = ("partner", "month", "currency", "connection")
+TO_BE_PAID: Final = "payment=to be paid"
+OPEN_CREDITS: Final = "payment=not used up"
+IN_QUESTION: Final = "disputed=in question"
 OF_SOURCE: Final = ("source", "month", "currency", "connection")
 # Uncertain breaks are in no number of open breaks.
 CERTAIN: Final = "state=none"
@@ -100,6 +103,34 @@ LISTINGS: Final = (
         f"All months together. {PARTS_OF_IT} Select a partner to see its months.",
     ),
     Listing(
+        "due",
+        "Due by partner",
+        (
+            PARTNER,
+            CONNECTION,
+            Column("open", "To be paid", "amount", "bills", ALL_MONTHS, TO_BE_PAID),
+            Column("overdue", "Overdue", "amount", "bills", ALL_MONTHS, "due_in=overdue"),
+            Column("next_7", "Next 7 days", "amount", "bills", ALL_MONTHS, "due_in=next 7 days"),
+            Column("next_30", "8 to 30 days", "amount", "bills", ALL_MONTHS, "due_in=8 to 30 days"),
+            Column("later", "Later", "amount", "bills", ALL_MONTHS, "due_in=later"),
+            Column("undated", "No due date", "amount", "bills", ALL_MONTHS, "due_in=no due date"),
+            Column("disputed", "In question", "amount", "bills", ALL_MONTHS, IN_QUESTION),
+            Column("unpaid", "Overbilled, unpaid", "amount", "breaks", ALL_MONTHS, CERTAIN),
+            Column("credited", "Open credit notes", "change", "bills", ALL_MONTHS, OPEN_CREDITS),
+            Column("net", "Net of credit notes", "amount"),
+            Column("paid", "Overbilled, paid", "amount", "breaks", ALL_MONTHS, CERTAIN),
+            Column("oldest", "Oldest overdue, days", "days"),
+            Column("unknown", "Bills, amount not known", "days"),
+        ),
+        'partner-sync sql "FROM finance.receivables"',
+        "As the service says, those with the most overdue first. To be paid = overdue + next 7 "
+        "days + 8 to 30 days + later + no due date. Of it, in question: bills of which an open "
+        "break says that they bill too much, or nobody can say how much. Overbilled, unpaid: the "
+        "excess of these, if it is known. Open credit notes: those not used up. Net: to be paid, "
+        "less these. Overbilled, paid: on bills that are paid; it is in no other column. Each "
+        "amount opens its bills or breaks.",
+    ),
+    Listing(
         "breaks",
         "Open breaks",
         (
@@ -117,6 +148,7 @@ LISTINGS: Final = (
             Column("owner", "Assigned to", empty="nobody"),
             Column("reason", "Reason"),
             NAMED,
+            Column("ageing", "Age", "group"),
             Column("used", "Used", "amount"),
             Column("billed", "Billed", "amount"),
             Column("due", "Bill to be paid by", "day", empty="none: from month end"),
@@ -130,7 +162,7 @@ LISTINGS: Final = (
         "from the day when the bill was to be paid, if known, otherwise from the end of the month. "
         "Treatment: what an open break means for who pays. Overbilled, paid: on bills that "
         "are paid, as the service says. Overbilled, unpaid: no more than is open of its bills.",
-        filters=("severity", "treatment", "state"),
+        filters=("severity", "treatment", "ageing", "state"),
     ),
     Listing(
         "records",
@@ -234,9 +266,13 @@ LISTINGS: Final = (
             CONNECTION,
             MONTH,
             Column("billed", "Billed", "amount"),
+            Column("credited", "Credit notes", "change"),
             Column("open", "To be paid", "amount"),
             Column("payment", "Payment"),
             Column("due", "Due", "day"),
+            Column("due_in", "When due"),
+            Column("paid_on", "Paid on", "day"),
+            Column("unused", "Open credit", "change"),
             Column("disputed", "In question"),
             Column("issued", "Issued", "day"),
             Column("kind", "Kind"),
@@ -246,12 +282,12 @@ LISTINGS: Final = (
         ),
         'partner-sync sql "FROM finance.bills"',
         "Those of breaks come first, then those of the two newest months and what is unpaid, then "
-        "all others, as far as there is room. Select its number to see the lines of a bill. A due "
-        "date is shown "
-        "until a bill is paid. In question: it is not paid, and an open break says that it bills "
+        "all others, as far as there is room. Select its number to see the lines of a bill, and "
+        "the usage that they bill. Billed is without credit notes, which have a column of their "
+        "own. In question: it is not paid, and an open break says that it bills "
         "too much, or nobody can say how much.",
         table="reconciliation.bill_totals",
-        filters=("payment", "disputed"),
+        filters=("kind", "payment", "due_in", "disputed"),
     ),
     Listing(
         "statements",
@@ -278,19 +314,36 @@ LISTINGS: Final = (
         filters=("state",),
     ),
     Listing(
+        "same-usage",
+        "Bills of the same usage",
+        (
+            Column("other", "Bill", link="bills", by=("other",)),
+            Column("kind", "Kind"),
+            Column("records", "Usage records", "count"),
+        ),
+        "partner-sync sql \"FROM billed_lines WHERE reference = 'RECORD'\"",
+        parent="bills",
+        has_sums=False,
+        share=4,
+    ),
+    Listing(
         "lines",
         "Lines of bills",
         (
             Column("line", "Line"),
+            Column("quantity", "Quantity", "quantity"),
+            Column("price", "Price", "quantity"),
+            Column("amount", "Amount", "amount"),
             Column("reference", "Usage record"),
+            Column("used_on", "Used on", "day"),
+            Column("used_quantity", "Quantity used", "quantity"),
+            Column("used_amount", "Amount used", "amount"),
+            Column("used_in", "Used in currency"),
             Column("fee", "Accepted fee"),
             Column("plan", "Plan"),
             Column("metric", "Metric"),
             Column("region", "Region"),
             Column("unit", "Unit"),
-            Column("quantity", "Quantity", "quantity"),
-            Column("price", "Price", "quantity"),
-            Column("amount", "Amount", "amount"),
             Column("break_id", "Open break", link="breaks", by=("break_id",)),
         ),
         "partner-sync sql \"FROM billed_lines WHERE 'NUMBER' IN (number, bill)\"",

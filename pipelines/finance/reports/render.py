@@ -28,7 +28,14 @@ from pipelines.finance.reports.month_verdicts import (
 )
 from pipelines.finance.reports.operator import OperatorNotes, mark_code
 from pipelines.finance.reports.queries import Figures
-from pipelines.finance.reports.tables import by_currency, lay_out_ages, lay_out_breaks
+from pipelines.finance.reports.tables import (
+    by_currency,
+    lay_out_ages,
+    lay_out_breaks,
+    lay_out_due,
+    lay_out_overdue,
+    lay_out_signs,
+)
 from pipelines.finance.reports.templates import templates_of
 from pipelines.finance.reports.text import WHO_BILLS, format_amount, format_cause, stop_after
 from pipelines.finance.reports.to_do import TREATMENTS, to_do
@@ -107,7 +114,9 @@ def _render(figures: Figures, lists: Sequence[Packed], beside: Beside = NOTHING_
             open_with=by_currency(tables["partners"]),
             charts=by_currency(tables["trend"]),
             ages=lay_out_ages(tables["ageing"]),
-            receivable_ages=lay_out_ages(tables["receivables"], "open", "bills"),
+            signs=lay_out_signs(tables["ageing"]),
+            due=lay_out_due(tables["receivables"]),
+            overdue_ages=lay_out_overdue(tables["receivables"]),
             other_differences=sums_by_reason(not_open, order),
             set_apart=sums_by_reason(tables["apart"], order),
             lists=lists,
@@ -181,7 +190,13 @@ def _environment() -> Environment:
     made.filters |= {"to_do": _to_do, "brief": brief, "cause": format_cause}
     made.globals |= {"who_bills": WHO_BILLS, "treatments": TREATMENTS, "stop": stop_after}
     made.globals |= {"flux_parts": PARTS, "about_parts": ABOUT_PARTS}
-    made.globals |= {"scale_of": scale_of, "number": counted, "Answer": Answer, "SignOff": SignOff}
+    made.globals |= {
+        "scale_of": scale_of,
+        "zip": zip,
+        "number": counted,
+        "Answer": Answer,
+        "SignOff": SignOff,
+    }
     return made
 
 

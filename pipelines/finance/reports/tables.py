@@ -2,13 +2,15 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Final
 
-from pipelines.finance.reports.amounts import Amount, SignedSums, add_up_by_sign
+from pipelines.finance.reports.amounts import EXACT, Amount, SignedSums, add_up_by_sign
 from pipelines.warehouse.duckdb_file import Row
 
 IN_FULL: Final = 4  # breaks with all that is known of them
 IN_A_LINE: Final = 6  # more breaks, one line each
+Signs = tuple[Decimal, Decimal]
 
 
 @dataclass(frozen=True)
@@ -56,18 +58,49 @@ def lay_out_breaks(open_breaks: Sequence[Row], order: Sequence[str | None]) -> O
     )
 
 
-def lay_out_ages(
-    ageing: Iterable[Row], amount: str = "difference", number: str = "breaks"
-) -> dict[str | None, Ages]:
-    """Return sums by age of each currency, in the order of the rows, from two of their columns."""
+def lay_out_ages(ageing: Iterable[Row]) -> dict[str | None, Ages]:
+    """Return the open breaks of each currency by age, in the order of the rows."""
+    return _lay_out(ageing, "days", "difference", "breaks")
+
+
+def lay_out_due(receivables: Iterable[Row]) -> dict[str | None, Ages]:
+    """Return what is to be paid in each currency, by when it is due."""
+    return _lay_out(receivables, "due_in", "open", "bills")
+
+
+def lay_out_overdue(receivables: Iterable[Row]) -> dict[str | None, Ages]:
+    """Return what is overdue in each currency, by how long it has been."""
+    overdue = (row for row in receivables if row["due_in"] == "overdue")
+    return _lay_out(overdue, "days", "open", "bills")
+
+
+def _lay_out(rows: Iterable[Row], group: str, amount: str, number: str) -> dict[str | None, Ages]:
+    """Return sums of each currency by the values of a column, from two others."""
     ages = {}
-    for currency, rows in by_currency(ageing).items():
-        by_days = {row["days"]: Amount(currency, row[amount], row[number]) for row in rows}
+    for currency, of_currency in by_currency(rows).items():
+        by_days: dict[str, Amount] = {}
         total = Amount(currency, None, 0)
-        for sum_ in by_days.values():
-            total = total.plus(sum_.amount, sum_.number)
+        for row in of_currency:
+            before = by_days.get(row[group], Amount(currency, None, 0))
+            by_days[row[group]] = before.plus(row[amount], row[number])
+            total = total.plus(row[amount], row[number])
         ages[currency] = Ages(by_days, total)
     return ages
+
+
+def lay_out_signs(ageing: Iterable[Row]) -> dict[tuple[str | None, str | None], Signs]:
+    """Return the sums above and below zero that cancel in part, by currency and age.
+
+    Of all ages of a currency, the age is None.
+    """
+    sums: dict[tuple[str | None, str | None], Signs] = {}
+    for row in ageing:
+        for days in (row["days"], None):
+            above, below = sums.get((row["currency"], days), (Decimal(0), Decimal(0)))
+            above = EXACT.add(above, row["overbilled"] or Decimal(0))
+            below = EXACT.add(below, row["unbilled"] or Decimal(0))
+            sums[row["currency"], days] = (above, below)
+    return {key: signs for key, signs in sums.items() if all(signs)}
 
 
 def by_currency(rows: Iterable[Row]) -> dict[str | None, list[Row]]:

@@ -13,10 +13,11 @@ from pipelines.warehouse.duckdb_file import Row
 
 @dataclass(frozen=True)
 class ToBePaid:
-    """What is still to be paid in a currency, less credit notes.
+    """What is still to be paid in a currency.
 
     `disputed` is that of bills of which an open break says that they bill too much, or cannot say
-    how much; `undisputed` that of all others. Of `unknown_bills`, nobody can say what is open: they
+    how much; `undisputed` that of all others. `credited` is below zero: credit notes that are not
+    used up. Of `unknown_bills`, nobody can say what is open: they
     are counted, and add nothing. `withheld` is what may be withheld of bills that are not paid,
     None where nobody knows it, and where you are paid.
     """
@@ -24,21 +25,26 @@ class ToBePaid:
     currency: str | None
     disputed: Amount
     undisputed: Amount
+    credited: Amount
     unknown_bills: int
     withheld: Decimal | None
 
     @property
     def after_withholding(self) -> Decimal | None:
         """What is to be paid if all is withheld that may be. Not known beside unknown bills."""
-        total = self.total.amount
-        if self.withheld is None or total is None or self.unknown_bills:
+        if self.withheld is None or self.total is None or self.unknown_bills:
             return None
-        return EXACT.subtract(total, self.withheld)
+        return EXACT.subtract(self.total, self.withheld)
 
     @property
-    def total(self) -> Amount:
-        """The sum of both."""
+    def of_bills(self) -> Amount:
+        """What is to be paid of all bills."""
         return self.disputed.plus(self.undisputed.amount, self.undisputed.number)
+
+    @property
+    def total(self) -> Decimal | None:
+        """What is to be paid of all bills, less credit notes."""
+        return self.of_bills.plus(self.credited.amount, 0).amount
 
     def as_json(self) -> Row:
         """Return it as `report --json` has it."""
@@ -48,8 +54,10 @@ class ToBePaid:
             "disputed_bills": self.disputed.number,
             "undisputed": self.undisputed.amount,
             "undisputed_bills": self.undisputed.number,
-            "total": self.total.amount,
-            "bills": self.total.number,
+            "bills": self.of_bills.number,
+            "credited": self.credited.amount,
+            "credit_notes": self.credited.number,
+            "total": self.total,
             "unknown_bills": self.unknown_bills,
             "withheld": self.withheld,
             "after_withholding": self.after_withholding,
@@ -68,6 +76,7 @@ def judge_to_be_paid(rows: Iterable[Row], withheld: Sums | None) -> tuple[ToBePa
             currency=currency,
             disputed=Amount(currency, row["disputed"], row["disputed_bills"]),
             undisputed=Amount(currency, row["undisputed"], row["undisputed_bills"]),
+            credited=Amount(currency, row["credited"], row["credit_notes"]),
             unknown_bills=row["unknown_bills"],
             withheld=None if withheld is None else _withheld(withheld.get(currency)),
         )

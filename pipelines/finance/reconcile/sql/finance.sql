@@ -126,7 +126,8 @@ GROUP BY ALL;
 CREATE OR REPLACE VIEW finance.bills AS
 SELECT
     bills.bill, bills.number, coalesce(names.partner, bills.partner, 'no partner') AS partner,
-    bills.month, bills.month_from, bills.currency, bills.issued_at, bills.usage_lines,
+    bills.month, bills.month_from, bills.currency, bills.issued_at, bills.due_on, bills.paid_on,
+    bills.usage_lines,
     bills.amount AS billed, bills.apart AS set_apart, bills.connection,
     bills.partner AS partner_id
 FROM reconciliation.bill_totals AS bills
@@ -248,6 +249,10 @@ SELECT
          WHEN bills.days_overdue <= 30 THEN '1-30'
          WHEN bills.days_overdue <= 60 THEN '31-60'
          WHEN bills.days_overdue <= 90 THEN '61-90' ELSE '>90' END AS days,
+    CASE WHEN bills.due_on IS NULL THEN 'no due date'
+         WHEN bills.days_overdue > 0 THEN 'overdue'
+         WHEN bills.days_overdue >= -7 THEN 'next 7 days'
+         WHEN bills.days_overdue >= -30 THEN '8 to 30 days' ELSE 'later' END AS due_in,
     bills.connection, bills.partner AS partner_id
 FROM aged AS bills
 LEFT JOIN finance.names AS names

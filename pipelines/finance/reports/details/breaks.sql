@@ -5,7 +5,7 @@ SELECT
     breaks.partner AS partner_id, strftime(breaks.month, '%Y-%m') AS month, breaks.currency,
     breaks.cause, named.other_partner AS named, exact(breaks.used_amount) AS used,
     exact(breaks.billed_amount) AS billed, exact(breaks.difference) AS difference,
-    breaks.age_days AS age,
+    breaks.age_days AS age, named.ageing,
     strftime(breaks.due_on, '%Y-%m-%d') AS due,
     strftime(breaks.first_seen, '%Y-%m-%d') AS first_seen, breaks.owner,
     assigned.reason,

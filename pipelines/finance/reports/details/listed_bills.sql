@@ -13,15 +13,19 @@ WITH begun AS (
 SELECT
     bills.connection, bills._key, coalesce(bills.number, bills.bill) AS bill,
     coalesce(names.partner, bills.partner, 'no partner') AS partner, bills.partner AS partner_id,
-    bills.month, bills.currency, bills.issued_at, open.due_on, bills.apart, bills.amount,
+    bills.month, bills.currency, bills.issued_at, bills.due_on, bills.paid_on, bills.apart,
+    bills.amount,
     bills.usage_lines, open.open_amount,
     CASE WHEN NOT getvariable('knows_payments') THEN NULL
          WHEN bills.apart <> 'credit note' THEN 'void, draft or cancelled'
          WHEN open.bill IS NULL THEN if(bills.apart = 'credit note', 'used up', 'paid')
-         WHEN open.open_amount IS NULL THEN 'not known'
-         WHEN open.days IN ('not due', 'no due date') THEN open.days
-         ELSE 'overdue' END AS payment,
-    CASE WHEN open.bill IS NULL THEN NULL
+         WHEN open.open_amount IS NULL THEN 'to be paid: amount not known'
+         WHEN open.open_amount < 0 THEN 'not used up'
+         ELSE 'to be paid' END AS payment,
+    CASE WHEN open.open_amount < 0 THEN NULL
+         WHEN open.due_in = 'overdue' THEN concat('overdue: ', replace(replace(open.days, '-', ' to '), '>', 'over '), ' days')
+         ELSE open.due_in END AS due_in,
+    CASE WHEN open.bill IS NULL OR open.open_amount < 0 THEN NULL
          WHEN found.is_disputed THEN 'in question'
          ELSE 'not in question' END AS disputed,
     coalesce(open.open_amount <> 0, false) OR found.bill IS NOT NULL OR begun.month IS NOT NULL

@@ -29,8 +29,9 @@ WITH last AS (
     WHERE starts_with(lines.reason, 'accepted fees')
     GROUP BY ALL
 ), bills AS (
-    SELECT DISTINCT bills.connection, bills.bill
+    SELECT bills.connection, bills.bill, any_value(bills.number) AS number
     FROM reconciliation.bill_totals AS bills
+    GROUP BY bills.connection, bills.bill
 ), accepted AS (
     -- The bill is still there, and accepted fees of its month cover the difference.
     SELECT breaks.break_id, fees.reason
@@ -68,11 +69,15 @@ SELECT
             THEN concat('accepted by the mapping (', accepted.reason, '); nobody is named: it was ',
                 'edited by hand, or accepted with an earlier release', signed.said)
          ELSE 'no longer found; why is not kept: the records or the mapping changed' END AS reason,
-    if(breaks.gone_at IS NULL, breaks.rows, NULL) AS rows
+    if(breaks.gone_at IS NULL, breaks.rows, NULL) AS rows,
+    -- One that is gone has no records: it is a difference of this bill, or of bills of this usage.
+    if(breaks.gone_at IS NULL, NULL, coalesce(bills.number, bills.bill)) AS bill,
+    if(breaks.gone_at IS NULL OR bills.bill IS NOT NULL, NULL, breaks.subject) AS usage
 FROM reconciliation.breaks AS breaks
 LEFT JOIN last USING (break_id)
 LEFT JOIN accepted USING (break_id)
 LEFT JOIN signed ON true
+LEFT JOIN bills ON bills.connection = breaks.connection AND bills.bill = breaks.subject
 LEFT JOIN named ON true
 WHERE breaks.state = 'resolved' AND breaks.own_source IS NULL
 ORDER BY coalesce(breaks.gone_at, last.decided_at) DESC, breaks.break_id

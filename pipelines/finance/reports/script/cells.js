@@ -61,7 +61,7 @@ const Cells = (() => {
       // The sum of all partners is of no partner and no connection.
       if (row.connection === null && ["partner", "connection"].includes(name)) continue;
       // A bill or a break is found as a partner is.
-      filters.set(["bill", "break_id"].includes(name) ? "partner" : name, Lists.text(row[name]));
+      filters.set(["bill", "break_id", "other"].includes(name) ? "partner" : name, Lists.text(row[name]));
       if (name === "partner" && "partner_id" in row) filters.set("partner_id", Lists.text(row.partner_id));
     }
     return element("a", { href: `#/${column.link}?${filters}` }, text);
@@ -91,5 +91,5 @@ const Cells = (() => {
     return NUMBERS.has(column.kind);
   }
 
-  return { element, month, textOf, keyOf, node, isNumber };
+  return { element, month, day, textOf, keyOf, node, isNumber };
 })();

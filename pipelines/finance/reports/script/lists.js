@@ -48,6 +48,7 @@ const Lists = (() => {
   }
 
   const FOUND_BY = ["partner", "partner_id", "bill", "break_id"];
+  const CONTAINED_IN = [...FOUND_BY, "kind"];
 
   // Return the rows that all filters select; `own` are the columns of this list's own filters.
   // `partner` finds the partner, bill or break of this name, or else each that contains it; beside
@@ -62,13 +63,13 @@ const Lists = (() => {
       if (!EXACT.every(has) || !own.every(hasPart)) return false;
       if (!wanted || !("partner" in row) || (filters.partner_id && "partner_id" in row)) return true;
       if (isName) return FOUND_BY.some((name) => row[name] === wanted);
-      return FOUND_BY.some((name) => row[name] && fold(row[name]).includes(part));
+      return CONTAINED_IN.some((name) => row[name] && fold(row[name]).includes(part));
     });
   }
 
-  // Return what a value says: of treatments, it may be two.
+  // Return what a value says: of treatments, it may be two; and "overdue: 1 to 30 days" is "overdue".
   function parts(value) {
-    return text(value).split(" and ");
+    return text(value).split(" and ").flatMap((part) => part.includes(": ") ? [part.split(": ")[0], part] : [part]);
   }
 
   function text(value) {
@@ -80,9 +81,13 @@ const Lists = (() => {
     return [...new Set(rows.map((row) => text(row[name])))];
   }
 
+  const HAS_PARTS = new Set(["treatment", "payment", "due_in"]);
+  const IN_ORDER = new Set(["payment", "due_in", "ageing"]); // severities have an order of their own
+
   // Return the different values by which a list of its own can be filtered.
   function choices(rows, name) {
-    return [...new Set(values(rows, name).flatMap((value) => name === "treatment" ? parts(value) : [value]))];
+    const found = [...new Set(values(rows, name).flatMap((value) => HAS_PARTS.has(name) ? parts(value) : [value]))];
+    return IN_ORDER.has(name) ? found.sort(new Intl.Collator("en", { numeric: true }).compare) : found;
   }
 
   // Return the currencies of rows, in the order that all parts of the page have.

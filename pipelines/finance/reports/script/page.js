@@ -90,24 +90,71 @@
     return content;
   }
 
-  // Return the records of open breaks that are a bill or its lines, each with the list of its break.
+  // Return the records of breaks that are a bill or its lines, each with the list of its break.
   async function breaksOf(bill) {
     const records = (await rowsOf("records")).filter((each) =>
       each.bill === bill.bill && each.connection === bill.connection);
     const found = [];
-    for (const name of records.length ? ["breaks", "own-breaks"] : []) {
-      const open = new Set((await rowsOf(name)).map((each) => each.break_id));
-      found.push(...records.filter((each) => open.has(each.break_id)).map((each) => ({ ...each, list: name })));
+    for (const name of records.length ? ["breaks", "own-breaks", "resolved"] : []) {
+      const listed = new Set((await rowsOf(name)).map((each) => each.break_id));
+      found.push(...records.filter((each) => listed.has(each.break_id)).map((each) => ({ ...each, list: name })));
     }
     return found;
   }
 
-  // Return a sentence that links to breaks.
-  function named(records) {
-    const lists = new Map(records.map((each) => [each.break_id, each.list]));
-    const links = [...lists].map(([id, list]) => element("a", { href: `#/${list}?partner=${id}` }, id));
+  // Return the resolved breaks of a bill that have no records: the rows show them no longer.
+  async function goneBreaksOf(bill, lines) {
+    const usage = new Set(lines.map((each) => each.reference));
+    return (await rowsOf("resolved"))
+      .filter((each) => each.connection === bill.connection && (each.bill === bill.bill || usage.has(each.usage)) && (each.bill ?? each.usage))
+      .map((each) => ({ ...each, list: "resolved" }));
+  }
+
+  const NAMED = { "breaks": "Open breaks", "own-breaks": "Open breaks with own books", "resolved": "Resolved breaks" };
+
+  // Return sentences that link to breaks, one for each list that has some.
+  function named(breaks) {
+    return Object.entries(NAMED).flatMap(([list, title]) => {
+      const ids = new Set(breaks.filter((each) => each.list === list).map((each) => each.break_id));
+      return linked(`${title}: `, [...ids].map((id) => element("a", { href: `#/${list}?partner=${id}` }, id)));
+    });
+  }
+
+  // Return a sentence of links; none without a link.
+  function linked(title, links, end = ".") {
     if (!links.length) return [];
-    return [element("p", {}, "Open breaks: ", ...links.flatMap((link, place) => place ? [", ", link] : [link]), ".")];
+    return [element("p", {}, title, ...links.flatMap((link, place) => place ? [", ", link] : [link]), end)];
+  }
+
+  const UNSTATED = "not stated by the service";
+  const stated = (day) => day ? Cells.day(day) : UNSTATED;
+
+  // Return when a bill is due and when it was paid, as the service says.
+  function paymentOf(bill) {
+    if (bill.kind === "credit note") return `A credit note${bill.payment ? `, ${bill.payment}` : ""}.`;
+    if (bill.kind !== "bill") return `Status: ${bill.kind}. It counts in no sum.`;
+    const due = `To be paid by: ${stated(bill.due)}. `;
+    if (bill.payment === null) return `${due}Whether it is paid: not known.`;
+    if (bill.payment === "paid") return `${due}Paid on: ${stated(bill.paid_on)}.`;
+    return `${due}Not paid in full${bill.paid_on ? `; day of payment, as the service says: ${Cells.day(bill.paid_on)}` : ""}.`;
+  }
+
+  const VERBS = { "bill": "Bills", "credit note": "Credits" };
+
+  // Return the sentence which other bills name the same usage.
+  async function sameUsage(bill, place) {
+    const others = (await rowsOf("same-usage")).filter((each) => each.bill === place);
+    const links = others.map(({ other, kind, records }) => element("span", {}, `${kind} `,
+      element("a", { href: `#/bills?${new URLSearchParams({ partner: other, connection: bill.connection })}` }, other),
+      ` (${records} ${records === 1 ? "record" : "records"})`));
+    const more = others.length && others[0].others - others.length;
+    return linked(`${VERBS[bill.kind] ?? "Names"} the same usage as: `, links, more ? `, and ${more} more.` : ".");
+  }
+
+  // Return a line with what its usage has; `=` is the value of the line.
+  function withUsage(line) {
+    const of = (name) => line[`used_${name}`] === "=" ? line[name] : line[`used_${name}`];
+    return { ...line, used_quantity: of("quantity"), used_amount: of("amount") };
   }
 
   // Return the lines of a bill, which name it by its place in the list of bills.
@@ -116,10 +163,12 @@
     const list = await Lists.load("lines");
     const place = (await Lists.load("bills")).rows.indexOf(row);
     const breaks = await breaksOf(row);
-    const breakOf = new Map(breaks.map((each) => [each.line, each.break_id]));
+    const open = breaks.filter((each) => each.list !== "resolved");
+    const breakOf = new Map(open.map((each) => [each.line, each.break_id]));
     const lines = list.rows.filter((each) => each.bill === place)
-      .map((each) => ({ ...each, break_id: breakOf.get(each.line) ?? null }));
-    return element("div", {}, ...named(breaks), ...partOf(list, lines, lines[0]?.lines, "lines of this bill", digits));
+      .map((each) => ({ ...withUsage(each), break_id: breakOf.get(each.line) ?? null }));
+    breaks.push(...await goneBreaksOf(row, lines));
+    return element("div", {}, element("p", {}, paymentOf(row)), ...await sameUsage(row, place), ...named(breaks), ...partOf(list, lines, lines[0]?.lines, "lines of this bill", digits));
   }
 
   // Return a table of rows which another row has: `all` of them, of which some may not be here.

@@ -19,7 +19,7 @@ const Tables = (() => {
 
   // Return a table of rows in one currency. `open` gives what a number opens.
   function make(list, rows, currency, open) {
-    const columns = list.columns;
+    const columns = list.columns.filter((each) => each.kind !== "group");
     const digits = list.digits[currency] ?? list.digits[""];
     const table = element("table", {},
       element("caption", { class: "unseen" }, `${list.title}, ${currency}`),

@@ -1,12 +1,11 @@
--- Who has the most overdue in each currency.
+-- Who has the most overdue in each currency, of bills alone.
 -- needs: currencies
 WITH sums AS (
     SELECT
         receivables.currency, receivables.partner, receivables.connection, receivables.partner_id,
-        sum(receivables.open) AS open, count(*) FILTER (receivables.open < 0) AS notes,
-        count(*) - notes AS bills, max(receivables.days_overdue) AS oldest
+        sum(receivables.open) AS open, count(*) AS bills, max(receivables.days_overdue) AS oldest
     FROM finance.receivables AS receivables
-    WHERE receivables.days_overdue > 0
+    WHERE receivables.days_overdue > 0 AND (receivables.open IS NULL OR receivables.open > 0)
     GROUP BY ALL
 ), ranked AS (
     SELECT
