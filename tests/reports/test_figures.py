@@ -251,7 +251,8 @@ def test_breaks_without_those_of_unknown_partners_add_up_to_the_difference(many:
         assert part["difference"] == unknown.get(currency, 0)
         assert rest == whole - part["difference"]
         amount = format_amount(whole, currency, signed=True)
-        assert f'<td class="total" data-label="All">{amount}</td>' in page
+        find = f'data-find="breaks?state=none&amp;currency={currency}" data-sums="difference"'
+        assert f'<td class="total" data-label="All"><span {find}>{amount}</span>' in page
         left = format_amount(each["difference"] - whole, currency, signed=True)
         row = page.partition(f">{currency}</th>")[2].partition("</tr>")[0]
         assert f'<td data-label="Other differences">{left}</td>' in row
