@@ -1,6 +1,7 @@
 """Lists as large as those of many partners, without books: to make these takes minutes."""
 
 import random
+from decimal import Decimal
 from typing import Any, Final
 
 from pipelines.finance.reports.bill_lines import MOST_LINES
@@ -11,8 +12,10 @@ PARTNERS: Final = 5_000
 BILLS: Final = 100_000
 BREAKS: Final = 1_000
 ITEMS: Final = 20_000
+SAME_USAGE: Final = 2_000
 MONTHS: Final = tuple(f"2026-{month:02}" for month in range(12, 0, -1))
 CURRENCIES: Final = ("EUR", "USD", "GBP", "JPY")
+DUE_IN: Final = ("overdue: 1 to 30 days", "overdue: over 90 days", "next 7 days", "later")
 WORDS: Final = ("Acme", "Nova", "Polar", "Delta", "Atlas", "Orion", "Sigma", "Terra", "Union")
 SIDES: Final = ("used", "billed")
 CONNECTIONS: Final = ("acme", "north")
@@ -30,6 +33,7 @@ def large_details(seed: int = 59) -> tuple[Detail, ...]:
     rows = {
         "months": [made.amounts(month, None) for month in MONTHS for _each in CURRENCIES],
         "partners": [made.amounts(None, number) for number in range(PARTNERS)],
+        "due": [made.due(number) for number in range(PARTNERS)],
         "breaks": [made.broken(number) for number in range(BREAKS)],
         "records": [made.record(number // 3) for number in range(3 * BREAKS)],
         "resolved": [made.broken(number) for number in range(BREAKS, BREAKS + 200)],
@@ -37,6 +41,7 @@ def large_details(seed: int = 59) -> tuple[Detail, ...]:
             made.amounts(month, number) for month in MONTHS for number in range(PARTNERS)
         ],
         "bills": [made.bill(number) for number in range(BILLS)],
+        "same-usage": [made.same_usage(number) for number in range(SAME_USAGE)],
         "lines": [made.line(number) for number in range(MOST_LINES)],
         "changes": [made.change(number, side) for number in range(PARTNERS) for side in SIDES],
         "items": [made.item(number) for number in range(ITEMS)],
@@ -115,6 +120,34 @@ class Maker:
             "reason": "seen",
         }
 
+    def due(self, number: int) -> dict[str, Any]:
+        overdue, later = self.amount(), self.amount()
+        is_wrong = self.chance.random() < 0.25
+        return {
+            **self.about(number),
+            "open": f"{Decimal(overdue) + Decimal(later)}",
+            "overdue": overdue,
+            "next_7": None,
+            "next_30": later,
+            "later": None,
+            "undated": None,
+            "oldest": self.chance.randrange(300),
+            "disputed": self.amount() if is_wrong else None,
+            "unpaid": self.amount() if is_wrong else None,
+            "credited": f"-{self.amount()}" if is_wrong else None,
+            "paid": self.amount() if is_wrong else None,
+            "unknown": None,
+        }
+
+    def same_usage(self, number: int) -> dict[str, Any]:
+        return {
+            "bill": number,
+            "other": f"INV-2026-12-{number:06}",
+            "kind": self.chance.choice(("void", "credit note")),
+            "records": self.chance.randrange(1, 9),
+            "others": 1,
+        }
+
     def record(self, number: int) -> dict[str, Any]:
         return {
             "break_id": f"B{number:012x}",
@@ -128,18 +161,22 @@ class Maker:
 
     def bill(self, number: int) -> dict[str, Any]:
         month = MONTHS[2 * number // BILLS]
+        is_open = self.chance.random() < 0.3
         return {
             **self.about(number * PARTNERS // (BILLS // 2) % PARTNERS),
             "bill": f"INV-{month}-{number:06}",
             "month": month,
             "issued": f"{month}-{1 + number % 28:02}",
-            "due": None,
+            "due": f"{month}-{1 + number % 28:02}",
+            "paid_on": None if is_open else f"{month}-{1 + number % 27:02}",
             "kind": "bill",
-            "usage_lines": self.chance.randrange(1, 20),
             "billed": self.amount(),
+            "credited": None,
             "not_counted": None,
-            "open": self.amount() if self.chance.random() < 0.3 else None,
-            "payment": self.chance.choice(("paid", "not due", "overdue")),
+            "open": self.amount() if is_open else None,
+            "unused": None,
+            "payment": "to be paid" if is_open else "paid",
+            "due_in": self.chance.choice(DUE_IN) if is_open else None,
         }
 
     def line(self, number: int) -> dict[str, Any]:
@@ -156,6 +193,10 @@ class Maker:
             "quantity": str(self.chance.randrange(10_000)),
             "price": self.amount(1_000),
             "amount": self.amount(),
+            "used_on": f"2026-11-{1 + number % 28:02}",
+            "used_quantity": "=",
+            "used_in": None,
+            "used_amount": self.amount() if number % 20 == 0 else "=",
         }
 
     def change(self, number: int, side: str) -> dict[str, Any]:

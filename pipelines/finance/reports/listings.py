@@ -117,7 +117,6 @@ LISTINGS: Final = (
             Column("disputed", "In question", "amount", "bills", ALL_MONTHS, IN_QUESTION),
             Column("unpaid", "Overbilled, unpaid", "amount", "breaks", ALL_MONTHS, CERTAIN),
             Column("credited", "Open credit notes", "change", "bills", ALL_MONTHS, OPEN_CREDITS),
-            Column("net", "Net of credit notes", "amount"),
             Column("paid", "Overbilled, paid", "amount", "breaks", ALL_MONTHS, CERTAIN),
             Column("oldest", "Oldest overdue, days", "days"),
             Column("unknown", "Bills, amount not known", "days"),
@@ -126,9 +125,8 @@ LISTINGS: Final = (
         "As the service says, those with the most overdue first. To be paid = overdue + next 7 "
         "days + 8 to 30 days + later + no due date. Of it, in question: bills of which an open "
         "break says that they bill too much, or nobody can say how much. Overbilled, unpaid: the "
-        "excess of these, if it is known. Open credit notes: those not used up. Net: to be paid, "
-        "less these. Overbilled, paid: on bills that are paid; it is in no other column. Each "
-        "amount opens its bills or breaks.",
+        "excess of these, if it is known. Open credit notes (not used up) and Overbilled, paid (on "
+        "bills that are paid) are in no other column. Each amount opens its bills or breaks.",
     ),
     Listing(
         "breaks",
@@ -276,7 +274,6 @@ LISTINGS: Final = (
             Column("disputed", "In question"),
             Column("issued", "Issued", "day"),
             Column("kind", "Kind"),
-            Column("usage_lines", "Lines for usage", "count"),
             Column("not_counted", "Void, draft or cancelled", "amount"),
             STATEMENT,
         ),

@@ -8,7 +8,7 @@ SELECT
     if(kind = 'bill', exact(bills.amount), NULL) AS billed,
     if(kind = 'credit note', exact(bills.amount), NULL) AS credited,
     if(kind IN ('bill', 'credit note'), NULL, exact(bills.amount)) AS not_counted,
-    bills.usage_lines, if(bills.open_amount < 0, NULL, exact(bills.open_amount)) AS open,
+    if(bills.open_amount < 0, NULL, exact(bills.open_amount)) AS open,
     if(bills.open_amount < 0, exact(bills.open_amount), NULL) AS unused, bills.payment, bills.due_in,
     bills.disputed
 FROM listed_bills AS bills

@@ -36,7 +36,6 @@ WITH parts AS (
         sum(parts.amount) FILTER (parts.part = 'unpaid') AS unpaid,
         sum(parts.amount) FILTER (parts.part = 'paid') AS paid,
         sum(parts.amount) FILTER (parts.part = 'open' AND parts.amount < 0) AS credited,
-        sum(parts.amount) FILTER (parts.part = 'open') AS net,
         count(*) FILTER (parts.part = 'open' AND parts.amount IS NULL) AS unknown,
         max(parts.days_overdue) FILTER (parts.amount > 0 AND parts.days_overdue > 0) AS oldest
     FROM parts
@@ -47,12 +46,12 @@ SELECT
     sums.partner_id, sums.currency, exact(sums.open) AS open, exact(sums.overdue) AS overdue,
     exact(sums.next_7) AS next_7, exact(sums.next_30) AS next_30, exact(sums.later) AS later,
     exact(sums.undated) AS undated, sums.oldest, exact(sums.disputed) AS disputed,
-    exact(sums.unpaid) AS unpaid, exact(sums.credited) AS credited, exact(sums.net) AS net,
+    exact(sums.unpaid) AS unpaid, exact(sums.credited) AS credited,
     exact(sums.paid) AS paid, nullif(sums.unknown, 0) AS unknown
 FROM sums
 LEFT JOIN finance.names AS names
     ON names.connection = sums.connection AND names.partner_id = sums.partner_id
-WHERE getvariable('knows_payments') AND (sums.net IS NOT NULL OR sums.unknown > 0
+WHERE getvariable('knows_payments') AND (sums.open IS NOT NULL OR sums.credited IS NOT NULL OR sums.unknown > 0
     OR sums.paid IS NOT NULL OR sums.unpaid IS NOT NULL)
 ORDER BY sums.overdue DESC NULLS LAST, sums.open DESC NULLS LAST, partner, sums.partner_id,
     sums.connection, sums.currency

@@ -15,7 +15,7 @@ SELECT
     coalesce(names.partner, bills.partner, 'no partner') AS partner, bills.partner AS partner_id,
     bills.month, bills.currency, bills.issued_at, bills.due_on, bills.paid_on, bills.apart,
     bills.amount,
-    bills.usage_lines, open.open_amount,
+    open.open_amount,
     CASE WHEN NOT getvariable('knows_payments') THEN NULL
          WHEN bills.apart <> 'credit note' THEN 'void, draft or cancelled'
          WHEN open.bill IS NULL THEN if(bills.apart = 'credit note', 'used up', 'paid')

@@ -2,17 +2,25 @@
 -- note takes back, or what replaced a void bill: at most ten of each, those with the most records first.
 -- `bill` is the place of a bill in that list, from 0; `others` counts all that are known of it.
 -- Of the bills of one record, the first 20 are looked at: a record that all bills name says nothing.
-WITH lines AS (
-    SELECT DISTINCT
+WITH lines AS MATERIALIZED (
+    SELECT
         lines.connection, lines.reference, lines._key, coalesce(lines.number, lines.bill) AS bill,
         coalesce(lines.apart, 'bill') AS kind
     FROM temp.billed AS lines
     WHERE lines.reference IS NOT NULL
+), wanted AS (
+    SELECT lines.connection, lines.reference
+    FROM lines
+    SEMI JOIN listed_bills AS listed USING (connection, _key)
+), named AS (
+    SELECT DISTINCT lines.*
+    FROM lines
+    SEMI JOIN wanted USING (connection, reference)
 ), shared AS (
     SELECT
         lines.*, count(*) OVER one AS bills,
         row_number() OVER (one ORDER BY lines.bill, lines._key) AS number
-    FROM lines
+    FROM named AS lines
     WINDOW one AS (PARTITION BY lines.connection, lines.reference)
     QUALIFY bills > 1
 ), pairs AS (
