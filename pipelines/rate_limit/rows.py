@@ -27,7 +27,7 @@ INSERT_SLOT = insert(SLOTS).returning(SLOTS.c.number)
 UPDATE_SLOT = update(SLOTS).where(SLOTS.c.number == bindparam("of"))
 DELETE_PAST_SLOTS = delete(SLOTS).where(OF_ACTOR, SLOTS.c.held_until < bindparam("before"))
 PAST_SLOTS = 8  # so many may stay
-# For which a free slot may explain what an answer counts: one that took 2 s may be written 1 s later.
+# For which a free slot may explain what an answer counts. An answer may be written 1 s late.
 KEPT_SECONDS = 3.0
 Execute = Callable[..., Any]
 """Executes a statement in a transaction."""

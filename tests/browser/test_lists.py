@@ -22,7 +22,7 @@ from tests.reports.conftest import HUGE
 from tests.reports.test_bills import publish_bills
 from tests.versions.homes import Make, Record, Stores, made_home
 
-UNSTATED = "not stated by the service."
+UNSTATED = "not known."
 HOSTILE = "<img src=x onerror=\"document.title='acted'\"> & <b>bold</b>"
 LARGE = int(HUGE.partition(".")[0])
 

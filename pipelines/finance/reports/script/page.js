@@ -126,7 +126,7 @@
     return [element("p", {}, title, ...links.flatMap((link, place) => place ? [", ", link] : [link]), end)];
   }
 
-  const UNSTATED = "not stated by the service";
+  const UNSTATED = "not known"; // the service does not say it, or the mapping names no field
   const stated = (day) => day ? Cells.day(day) : UNSTATED;
 
   // Return when a bill is due and when it was paid, as the service says.
