@@ -73,30 +73,39 @@ def write_about(
 
 def state_of(stores: Stores, books: Books | None) -> BooksState | None:
     """Return what books are of; None for none, and for some that cannot be read."""
-    if books is None:
-        return None
-    with (
-        suppress(PartnerSyncError, duckdb.Error),
-        BooksFolder(stores.warehouse).open_alone(books) as db,
-    ):
-        ((version, digest, decisions),) = db.execute(ABOUT).fetchall()
-        return BooksState(version, digest, decisions)
+    if books is not None:
+        with suppress(PartnerSyncError, duckdb.Error):
+            return _read_state(stores, books)
     return None
+
+
+def _read_state(stores: Stores, books: Books) -> BooksState:
+    with BooksFolder(stores.warehouse).open_alone(books) as db:
+        ((version, digest, decisions),) = db.execute(ABOUT).fetchall()
+    return BooksState(version, digest, decisions)
 
 
 def whole_state(stores: Stores, books: Books | None) -> BooksState | None:
     """Return what books are of; None for some that are damaged."""
-    try:
-        if books is not None:
-            require_unchanged(stores, books)
-    except PartnerSyncError as error:
-        logger.warning("%s They are made again.", error)
-        return None
-    return state_of(stores, books)
+    if books is not None:
+        try:
+            _require_as_written(stores, books)
+            return _read_state(stores, books)
+        except PartnerSyncError as error:
+            logger.warning("%s They are made again.", error)
+        except duckdb.Error:
+            pass
+    return None
 
 
 def require_unchanged(stores: Stores, books: Books) -> None:
     """Raise StorageFailed if books are not as they were written, or cannot be read; NewerFormat."""
+    _require_as_written(stores, books)
+    with BooksFolder(stores.warehouse).open_alone(books):
+        pass  # that they have a newer format
+
+
+def _require_as_written(stores: Stores, books: Books) -> None:
     folder = BooksFolder(stores.warehouse)
     with stores.metadata.transaction() as session:
         row = session.get(BooksRow, (books.version, books.number))
@@ -104,15 +113,12 @@ def require_unchanged(stores: Stores, books: Books) -> None:
     if written is None:
         # An earlier release wrote them, or the metadata database is older than they are.
         folder.verify(books)
-        return
-    if folder.digest(books) != written:
+    elif folder.digest(books) != written:
         raise StorageFailed(
             f"The books {books} were changed after they were published: {books.path} has another "
             "digest. The warehouse is not affected.",
             MAKE_AGAIN,
         )
-    with folder.open_alone(books):
-        pass  # that they have a newer format
 
 
 def why_outdated(stores: Stores) -> str:
