@@ -1,5 +1,5 @@
 -- question: Which external id does each partner have, and is it blank, duplicate or changed?
--- needs: summary partners.id partners.external_id
+-- needs: month_facts partners.id partners.external_id
 -- may lack: any role
 -- remedy: Correct the external id with the service.
 WITH earlier AS (
@@ -11,10 +11,10 @@ WITH earlier AS (
     WHERE partners._valid_to IS NOT NULL AND partners.external_id IS DISTINCT FROM now.external_id
     GROUP BY partners.connection, partners.partner
 ), active AS (
-    SELECT summary.connection, summary.partner, max(summary.month) AS last_month
-    FROM reconciliation.summary AS summary
-    WHERE summary.used_rows > 0
-    GROUP BY summary.connection, summary.partner
+    SELECT facts.connection, facts.partner, max(facts.month) AS last_month
+    FROM reconciliation.month_facts AS facts
+    WHERE facts.used_rows > 0
+    GROUP BY facts.connection, facts.partner
 )
 SELECT
     partners.connection, partners.partner, partners.name AS partner_name, partners.external_id,

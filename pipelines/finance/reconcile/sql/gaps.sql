@@ -1,14 +1,14 @@
 -- question: Which partners have a month without usage or bills between two months with some?
--- needs: summary usage.partner usage.period billing.partner billing.period
+-- needs: month_facts usage.partner usage.period billing.partner billing.period
 -- remedy: Ask the service about a gap that the partner's business does not explain.
 WITH active AS (
-    SELECT 'usage' AS side, summary.connection, summary.partner, summary.month
-    FROM reconciliation.summary AS summary
-    WHERE summary.used_rows > 0
+    SELECT 'usage' AS side, facts.connection, facts.partner, facts.month
+    FROM reconciliation.month_facts AS facts
+    WHERE facts.used_rows > 0
     UNION
-    SELECT 'billing', summary.connection, summary.partner, summary.month
-    FROM reconciliation.summary AS summary
-    WHERE summary.bills > 0
+    SELECT 'billing', facts.connection, facts.partner, facts.month
+    FROM reconciliation.month_facts AS facts
+    WHERE facts.bills > 0
 ), ordered AS (
     SELECT
         active.*,
