@@ -24,9 +24,7 @@ from pipelines.finance.reconcile.views import (
     CREATE_RESULT,
     PASSING,
     create_finance_views,
-    create_history_views,
-    create_row_views,
-    hold_few_rows,
+    create_rows_to_compare,
 )
 from pipelines.warehouse.duckdb_file import Row, column_types, insert_row
 from pipelines.warehouse.memory_limit import is_memory_refused, readable_error
@@ -131,9 +129,7 @@ class _Engine:
         self.failed: dict[str, str] = {}
         # Days of times, such as that of a record, are those of the mapping's time zone.
         db.execute(f"SET TimeZone = '{mapping.time_zone}'")
-        self.sides = create_row_views(db, mapping, inputs.connections)
-        create_history_views(db, self.sides)
-        hold_few_rows(db)
+        self.sides = create_rows_to_compare(db, mapping, inputs.connections)
 
     def run(self) -> None:
         """Evaluate the rules, then the tables that count and show their breaks."""

@@ -56,32 +56,37 @@ def create_row_views(
     return sides
 
 
-def create_history_views(db: duckdb.DuckDBPyConnection, sides: Sides) -> None:
-    """Create temporary views of every version of these rows: `used_history` and the like."""
-    for view in VIEWS:
-        history = sides.query(view, every_version=True)
-        db.execute(f"CREATE OR REPLACE TEMP VIEW {view}_history AS {history}")
+def create_rows_to_compare(
+    db: duckdb.DuckDBPyConnection, mapping: Mapping, connections: Collection[str] | None
+) -> Sides:
+    """Create these views, and those of every version of their rows: `used_history` and the like.
 
-
-def hold_few_rows(db: duckdb.DuckDBPyConnection) -> None:
-    """Let the views of rows read tables in memory, if there are few rows.
-
-    To plan such a view takes longer than to read few rows, and a dozen statements do it. A view
-    that fails stays as it is: so only the statements that read it fail. Raises duckdb.Error for
-    what may pass.
+    They read tables in memory, if there are few rows: to plan such a view takes longer than to read
+    few rows, and a dozen statements do it. Raises duckdb.Error.
     """
+    sides = Sides(db, mapping, connections)
     ((rows,),) = db.execute(NUMBER_OF_ROWS).fetchall()
-    if rows > MOST_HELD_ROWS:
-        return
     for view in VIEWS:
-        for name in (view, f"{view}_history"):
-            try:
-                db.execute(f"CREATE OR REPLACE TEMP TABLE held_{name} AS FROM temp.{name}")
-            except PASSING:
-                raise
-            except duckdb.Error:
-                continue
-            db.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS FROM temp.held_{name}")
+        for name, every_version in ((view, False), (f"{view}_history", True)):
+            query = sides.query(view, every_version=every_version)
+            if rows <= MOST_HELD_ROWS and _can_be_read(db, f"held_{name}", query):
+                query = f"FROM temp.held_{name}"
+            db.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS {query}")
+    return sides
+
+
+def _can_be_read(db: duckdb.DuckDBPyConnection, table: str, query: str) -> bool:
+    """Create a temporary table of a query, unless that fails: then so do statements that read it.
+
+    Raises duckdb.Error for what may pass.
+    """
+    try:
+        db.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS {query}")
+    except PASSING:
+        raise
+    except duckdb.Error:
+        return False
+    return True
 
 
 def create_pair_view(db: duckdb.DuckDBPyConnection) -> None:
