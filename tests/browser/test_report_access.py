@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -48,6 +48,12 @@ CUT = """() => {
 WIDER = """() => [...document.querySelectorAll("#tables .scroll")]
   .filter((box) => box.scrollWidth > box.clientWidth + 1).length"""
 WIDTHS = (1300, 1000, 768, 390)
+# In the dark, the same elements have other colours: what axe looks at, and at which widths.
+WIDTHS_OF = {"light": WIDTHS, "dark": (WIDTHS[0], WIDTHS[-1])}
+RULES: dict[str, dict[str, Any]] = {
+    "light": {"resultTypes": ["violations"]},
+    "dark": {"resultTypes": ["violations"], "runOnly": ["cat.color"]},
+}
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +113,7 @@ def views(
     page.close()
 
 
-def check(page: Page, width: int) -> None:
+def check(page: Page, width: int, scheme: str) -> None:
     """Assert that what is shown can be read and reached by everybody."""
     page.set_viewport_size({"width": width, "height": 844})
     assert page.evaluate(TOO_WIDE) == 0
@@ -115,7 +121,7 @@ def check(page: Page, width: int) -> None:
     if width == WIDTHS[-1]:  # on a phone, nobody swipes sideways to read a list
         assert page.evaluate(WIDER) == 0
     if width in (WIDTHS[0], WIDTHS[-1]):  # those between have the same elements and colours
-        found = Axe().run(page).response["violations"]
+        found = Axe().run(page, options=RULES[scheme]).response["violations"]
         assert [(each["id"], each["nodes"]) for each in found] == []
         assert page.evaluate(FAULTS) == []
 
@@ -126,8 +132,8 @@ def test_every_view_is_accessible(
 ) -> None:
     shown = 0
     for page, name in views(browser, report, scheme):
-        for width in WIDTHS:
-            check(page, width)
+        for width in WIDTHS_OF[scheme]:
+            check(page, width, scheme)
             if (width, scheme, name) in PICTURES:
                 picture(page, PICTURES[width, scheme, name])
         page.set_viewport_size({"width": WIDTHS[0], "height": 844})
@@ -155,7 +161,7 @@ def test_own_books_and_statements_are_accessible(
         else:
             continue
         for width in (WIDTHS[0], WIDTHS[-1]):
-            check(page, width)
+            check(page, width, scheme)
         page.set_viewport_size({"width": WIDTHS[0], "height": 844})
 
 
