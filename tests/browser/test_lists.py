@@ -16,7 +16,7 @@ from pipelines.finance.reports.text import format_amount
 from tests.browser.operator import open_chromium
 from tests.browser.test_report import publish_books
 from tests.reconcile.books import MAPPING, bill, decide, line, partners, publish, used
-from tests.reconcile.flux_books import OF_PLANS, publish_then_and_now
+from tests.reconcile.flux_books import AUGUST, OF_PLANS, SEPTEMBER, Row, publish_then_and_now
 from tests.reconcile.own import HEAD, LEDGER, write
 from tests.reports.conftest import HUGE
 from tests.reports.test_bills import publish_bills
@@ -24,6 +24,7 @@ from tests.versions.homes import Make, Record, Stores, made_home
 
 UNSTATED = "not known."
 HOSTILE = "<img src=x onerror=\"document.title='acted'\"> & <b>bold</b>"
+MONTHS = (AUGUST, SEPTEMBER)
 LARGE = int(HUGE.partition(".")[0])
 
 
@@ -39,6 +40,15 @@ def publish_hostile(stores: Stores) -> None:
 def publish_plans(stores: Stores) -> None:
     """A month with other prices of many plans; of one partner, another quantity."""
     publish_then_and_now(stores, OF_PLANS, OF_PLANS)
+
+
+def publish_doubled(stores: Stores) -> None:
+    """The bills of a month have twice the price on one of two lines of a plan."""
+    rows = (
+        *(Row(f"{month}-{each}", "5.00", month=month) for month in MONTHS for each in range(2)),
+        Row("twice", "10.00", month=MONTHS[1]),
+    )
+    publish_then_and_now(stores, rows, rows)
 
 
 def publish_disputed(stores: Stores) -> None:
@@ -145,6 +155,21 @@ def column(table: Locator, name: str) -> list[str]:
     heads = table.locator("thead th").all_inner_texts()
     place = heads.index(name) + 1
     return table.locator(f"tbody tr > :nth-child({place})").all_inner_texts()
+
+
+def test_a_price_that_changed_leads_to_its_bills(
+    browser: Browser, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """One click from the summary: the lines add up to the amount, and each names its bill."""
+    for page in opened(browser, written(publish_doubled, tmp_path_factory)):
+        page.get_by_role("region", name="Average prices that changed").get_by_role("link").click()
+        expect(page.get_by_role("heading", name="Prices that changed", exact=True)).to_be_visible()
+        lines = page.locator(".opened table")
+        expect(lines.locator("tbody tr")).to_have_count(3)
+        assert column(lines, "Amount") == ["5.00", "5.00", "10.00"]
+        expect(lines.locator("tfoot")).to_contain_text("20.00")
+        lines.get_by_role("link", name="btwice").click()
+        expect(page.get_by_role("heading", name="Bills", exact=True)).to_be_visible()
 
 
 def test_september_is_asked_about_in_three_clicks(page: Page) -> None:

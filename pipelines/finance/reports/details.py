@@ -14,6 +14,7 @@ from pipelines.finance.reports.bill_lines import read_lines
 from pipelines.finance.reports.listing import Detail, Listing
 from pipelines.finance.reports.listings import LISTINGS, STATEMENT
 from pipelines.finance.reports.month_verdicts import every_month
+from pipelines.finance.reports.prices import list_prices
 from pipelines.finance.reports.queries import Figures
 from pipelines.finance.reports.text import format_cause
 from pipelines.finance.reports.to_do import to_do, treatment
@@ -48,7 +49,7 @@ CREATE TEMP TABLE IF NOT EXISTS withheld_breaks AS
 SELECT NULL::VARCHAR AS break_id, NULL::DECIMAL(18, 2) AS amount
 LIMIT 0
 """
-MOST_STATEMENTS: Final = 5_000
+MOST_ROWS: Final = 5_000  # of statements, and of prices
 # What two lists read.
 LISTED: Final = ("listed_bills", "listed_changes")
 CREATE_LISTED: Final = "CREATE OR REPLACE TEMP TABLE {name} AS {query}"
@@ -78,12 +79,14 @@ def read_details(
     for name in LISTED:
         with suppress(duckdb.CatalogException):
             db.execute(CREATE_LISTED.format(name=name, query=_query(name)))
+    # No query reads these.
+    prices = list_prices(figures.tables["price_changes"])
+    given = {"statements": statements, "prices": prices}
     details = []
     for listing in LISTINGS:
-        if listing.name == "statements":
-            if statements:
-                newest = {name: rows[:MOST_STATEMENTS] for name, rows in statements.items()}
-                details.append(Detail(listing, newest, len(statements["month"])))
+        if listing.name in given:
+            if columns := given[listing.name]:
+                details.append(_shortened(listing, columns))
             continue
         with suppress(duckdb.CatalogException, ConfigurationError):
             detail = _read(db, listing, figures)
@@ -91,6 +94,12 @@ def read_details(
                 detail.columns[STATEMENT.name] = _statements_of(detail.columns, find_statement)
             details.append(detail)
     return tuple(details)
+
+
+def _shortened(listing: Listing, columns: dict[str, list[Any]]) -> Detail:
+    """Return the first rows of a list of which all are known."""
+    shown = {name: values[:MOST_ROWS] for name, values in columns.items()}
+    return Detail(listing, shown, Detail(listing, columns, 0).rows)
 
 
 def _statements_of(columns: dict[str, list[Any]], find: FindStatement) -> list[str | None]:

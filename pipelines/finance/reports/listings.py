@@ -348,6 +348,33 @@ LISTINGS: Final = (
         share=2,
     ),
     Listing(
+        "prices",
+        "Prices that changed",
+        (
+            PARTNER,
+            CONNECTION,
+            Column("month", "Month", "month", "bills", ONE_MONTH),
+            Column("item", "Plan and metric"),
+            Column("side", "Used or billed"),
+            Column("month_before", "Month before", "month"),
+            Column("before", "Average price before", "price"),
+            Column("price", "Average price", "price"),
+            Column("others", "Other partners", "price", empty="none"),
+            Column("effect", "Effect", "change", opens=True),
+            Column("quantity", "Quantity", "quantity"),
+            Column("now", "Amount", "amount"),
+        ),
+        'partner-sync sql "FROM billed_lines WHERE partner_id = \'IDENTIFIER\' '
+        "AND month = 'YYYY-MM-01' AND plan = 'PLAN'\"",
+        "In the twelve newest months whose bills should have come: average prices that are not "
+        "those of the last month before that has a quantity, if the effect is as large as a high "
+        "break. Effect: the amount, less its quantity at the price before. Other partners: their "
+        "average price in the same month, all together. Used and billed at the same price are no "
+        "break. Select an effect to see the lines of bills with that price.",
+        has_sums=False,
+        filters=("side", "item"),
+    ),
+    Listing(
         "changes",
         "Why amounts changed",
         (
@@ -355,7 +382,7 @@ LISTINGS: Final = (
                 "partner", "Partner", "partner", "partner-months", ALL_MONTHS, empty="all partners"
             ),
             CONNECTION,
-            MONTH,
+            Column("month", "Month", "month", "bills", ONE_MONTH),
             Column("side", "Used or billed"),
             Column("before", "Amount before", "amount"),
             Column("now", "Amount", "amount"),
@@ -365,7 +392,8 @@ LISTINGS: Final = (
         'partner-sync sql "FROM finance.flux"',
         "From the month before, of the twelve newest months whose bills should have come; billed "
         "is net of credit notes. Choose a month above. One that list Months has as not proven may "
-        "change. Select a change to see its plans and metrics, with the average price of one unit. "
+        "change. Select a month to see its bills, a change to see its plans and metrics, with the "
+        "average price of one unit; new: there was no quantity in the month before. "
         f"{ABOUT_PARTS}",
         has_sums=False,
         share=2,

@@ -1,4 +1,4 @@
-"""Why the newest complete month of partners is not like the one before, of usage and of bills.
+"""Why the newest months of partners are not like the ones before, of usage and of bills.
 
 Here: which rows the page and `report --json` show, and what the others add up to. Not here: how a
 difference is split (`flux_items.sql` of reconciliation).
@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from pipelines.finance.reports.amounts import EXACT
 from pipelines.finance.reports.listings import PARTS
+from pipelines.finance.reports.month_verdicts import Answer, MonthVerdict
 from pipelines.finance.reports.queries import Figures
 from pipelines.warehouse.duckdb_file import Row
 
@@ -25,7 +26,8 @@ class FluxRow:
     """Why an amount is not that of the month before. `partner` is None for all of them.
 
     `parts` are those that are not 0, by their name in `finance.flux`; all add up to `difference`.
-    `history_from`: what is late or restated is not known, as history begins then.
+    `history_from`: what is late or restated is not known, as history begins then. `new_items` is
+    the part of `volume` of plans and metrics that the month before has not.
     """
 
     connection: str | None
@@ -35,6 +37,7 @@ class FluxRow:
     now: Decimal
     difference: Decimal
     parts: dict[str, Decimal]
+    new_items: Decimal
     history_from: datetime | None
 
     def as_json(self) -> dict[str, Any]:
@@ -47,6 +50,7 @@ class FluxRow:
             "now": self.now,
             "difference": self.difference,
             "parts": self.parts,
+            "new_items": self.new_items,
             "history_from": self.history_from,
         }
 
@@ -105,11 +109,32 @@ class Flux:
         }
 
 
-def judge_flux(figures: Figures) -> Flux | None:
-    """Return why the newest complete month is not like the one before; None without one."""
+def due_months(figures: Figures) -> list[date]:
+    """Return the newest months whose bills are due everywhere, at most three, the newest first."""
+    return list(dict.fromkeys(row["month"] for row in figures.tables["flux"]))
+
+
+def judge_flux(figures: Figures, months: Sequence[MonthVerdict]) -> tuple[Flux, ...]:
+    """Return why the newest month whose bills are due is not like the one before; none without one.
+
+    If that month is not signed off and not proven, the newest one that is comes first.
+    """
+    due = due_months(figures)
+    settled = {verdict.month for verdict in months if _is_settled(verdict)}
+    shown = [month for month in due if month in settled][:1]
+    if due and due[0] not in shown:
+        shown.append(due[0])
     rows = figures.tables["flux"]
-    if not rows:
-        return None
+    return tuple(_flux(month, [row for row in rows if row["month"] == month]) for month in shown)
+
+
+def _is_settled(verdict: MonthVerdict) -> bool:
+    """Return whether a month is signed off, or nothing of it may be missing."""
+    is_whole = verdict.answer is not Answer.NOT_PROVEN and verdict.usage_until is None
+    return verdict.closed_at is not None or is_whole
+
+
+def _flux(month: date, rows: Sequence[Row]) -> Flux:
     tables: dict[tuple[str | None, str], list[Row]] = {}
     for row in rows:
         tables.setdefault((row["currency"], row["side"]), []).append(row)
@@ -118,7 +143,7 @@ def judge_flux(figures: Figures) -> Flux | None:
     for (currency, side), of_table in tables.items():
         if currency in currencies[:CURRENCIES]:
             shown.append(_table(currency, SIDES[side], of_table))
-    return Flux(rows[0]["month"], tuple(shown), max(0, len(currencies) - CURRENCIES))
+    return Flux(month, tuple(shown), max(0, len(currencies) - CURRENCIES))
 
 
 def _table(currency: str | None, side: str, rows: Sequence[Row]) -> FluxTable:
@@ -144,6 +169,7 @@ def _row(row: Row) -> FluxRow:
         now=row["amount"],
         difference=row["difference"],
         parts=parts,
+        new_items=row["new_items"],
         history_from=row["history_from"],
     )
 
@@ -164,6 +190,7 @@ def _total(rows: Sequence[Row]) -> FluxRow:
         now=_sum(rows, "amount"),
         difference=_sum(rows, "difference"),
         parts=parts,
+        new_items=_sum(rows, "new_items"),
         history_from=max(known, default=None),
     )
 

@@ -31,7 +31,7 @@ from pipelines.finance.reports.month_verdicts import (
     month_as_json,
     order_of,
 )
-from pipelines.finance.reports.partner_flux import Flux, judge_flux
+from pipelines.finance.reports.partner_flux import Flux, due_months, judge_flux
 from pipelines.finance.reports.prepared import Prepared
 from pipelines.finance.reports.prices import Prices, judge_prices
 from pipelines.finance.reports.queries import Figures
@@ -90,8 +90,8 @@ class Verdicts:
     other number. `partners` have an open break, as have `unknown_partners`, which are in no list.
     `closed_months` begin with the newest; `prepared` months wait for approval. `changes` and
     `change_since_close` are None where the earlier books are not known. `changed_months` are those
-    of partners; `flux` is None without a complete month. `ledger` is None where nobody knows what
-    the journal accrues. `to_be_paid` is empty without what is still to be paid, and where the
+    of partners; `flux` begins with the month that is settled. `ledger` is None where nobody knows
+    what the journal accrues. `to_be_paid` is empty without what is still to be paid, and where the
     mapping does not say how to know.
     """
 
@@ -114,7 +114,7 @@ class Verdicts:
     changes: Changes | None
     change_since_close: Sums | None
     changed_months: MonthChanges
-    flux: Flux | None
+    flux: tuple[Flux, ...]
     prices: Prices
     ledger: Ledger | None
     to_be_paid: tuple[ToBePaid, ...]
@@ -149,10 +149,14 @@ class Verdicts:
             "unknown_partners": self.unknown_partners,
             "severities": self.severities,
             "not_complete": self.not_complete,
-            "months": [month_as_json(month) for month in self.months],
+            "months": [
+                month_as_json(month)
+                | {"partners_with_new_prices": self.prices.partners(month.months)}
+                for month in self.months
+            ],
             "prepared": [asdict(month) for month in self.prepared],
             "changed_months": self.changed_months.as_json(),
-            "flux": self.flux.as_json() if self.flux else None,
+            "flux": [flux.as_json() for flux in self.flux],
             "prices": self.prices.as_json(),
             "ledger": self.ledger.as_json() if self.ledger else None,
             "to_be_paid": [currency.as_json() for currency in self.to_be_paid],
@@ -175,6 +179,8 @@ def judge(figures: Figures) -> Verdicts:
         last_closed_at = last_close["closed_at"]
     previous = figures.previous
     closed = figures.closed
+    months = judge_months(figures, is_all_known=is_known)
+    order = order_of(figures)
     ledger = _ledger(figures)
     return Verdicts(
         version=figures.version,
@@ -188,7 +194,7 @@ def judge(figures: Figures) -> Verdicts:
         unknown_partners=max((row["unknown_partners"] for row in severities), default=0),
         severities={row["severity"]: row["breaks"] for row in severities},
         currencies=tuple(_totals(row, previous) for row in tables["currencies"]),
-        months=judge_months(figures, is_all_known=is_known),
+        months=months,
         closed_months=closed_months,
         prepared=figures.prepared,
         last_closed_at=last_closed_at,
@@ -196,8 +202,8 @@ def judge(figures: Figures) -> Verdicts:
         changes=changes_since(previous, figures) if previous else None,
         change_since_close=changed_difference(closed, figures) if closed else None,
         changed_months=judge_changed_partner_months(figures),
-        flux=judge_flux(figures),
-        prices=judge_prices(tables["price_changes"], order_of(figures)),
+        flux=judge_flux(figures, months),
+        prices=judge_prices(tables["price_changes"], order, due_months(figures)),
         ledger=ledger,
         to_be_paid=judge_to_be_paid(
             tables["to_be_paid"], ledger.may_withhold() if ledger else None

@@ -184,6 +184,26 @@
   }
 
   const NAMES = ["plan", "metric", "region", "unit"];
+
+  // Return the lines of bills of a price: those of its partner's month, plan and metric. They are all
+  // that is billed at it if they add up to its amount.
+  async function openPrice(row, digits) {
+    const list = Lists.names().includes("lines") ? await Lists.load("lines") : { rows: [], columns: [] };
+    const bills = await rowsOf("bills");
+    const same = (one, other, names) => names.every((name) => (one[name] ?? null) === (other[name] ?? null));
+    const lines = list.rows.filter((each) => each.reference !== null && same(each, row, NAMES)
+      && bills[each.bill]?.kind === "bill" && same(bills[each.bill], row, ["connection", "partner_id", "month", "currency"]));
+    const bill = { name: "bill", label: "Bill", kind: "text", link: "bills", by: ["bill"], only: "", empty: "" };
+    const rows = lines.map((each) => ({ ...each, bill: bills[each.bill].bill, break_id: null }));
+    const isWhole = Amounts.units(Amounts.sum(lines.map((each) => each.amount))) === Amounts.units(row.now);
+    const columns = [bill, ...list.columns.filter((each) => !NAMES.includes(each.name))];
+    const nodes = rows.length ? [Tables.plain(withoutEmpty({ ...list, columns, rows, has_sums: isWhole }), digits)] : [];
+    if (isWhole) return element("div", {}, ...nodes);
+    const { command } = await Lists.load("prices");
+    const said = rows.length ? "Not all lines of bills with this price are in this file. " : "No line of a bill with this price is in this file. ";
+    return element("div", {}, ...nodes, element("p", {}, `${said}All of them: `, element("code", {}, command)));
+  }
+
   const NO_NAME = "No plan or metric is mapped, or no record has one: price also contains another mix of them.";
 
   // Return the plans and metrics of a change, which name it by its place in the list of changes.
@@ -204,7 +224,7 @@
   function pricesOf(item, digits) {
     if (item.kind !== null) return { price_before: null, price_now: null };
     return {
-      price_before: Amounts.priceOf(item.before, item.quantity_before, digits),
+      price_before: Amounts.units(item.quantity_before) === 0n ? "new at this price" : Amounts.priceOf(item.before, item.quantity_before, digits),
       price_now: Amounts.priceOf(item.now, item.quantity, digits),
     };
   }
@@ -219,6 +239,7 @@
 
   const OPENED = {
     "breaks": openBreak, "own-breaks": openBreak, "resolved": openBreak, "bills": openBill, "changes": openChange,
+    "prices": openPrice,
   };
 
   // Show what is in backticks as code.
