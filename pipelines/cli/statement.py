@@ -45,7 +45,7 @@ def statement(  # noqa: PLR0913 - a command's parameters are its options
         Option(
             "--to",
             callback=program.kept,
-            help="Whom it was sent to, such as an address. With --sent.",
+            help="Recipient, such as an address. With --sent.",
         ),
     ] = "",
     sent_on: Annotated[
@@ -112,7 +112,7 @@ def _list(session: "app.session.AppSession", partner: str, month: str, connectio
 
 
 def _sent(row: dict[str, Any]) -> str | None:
-    """Return when a statement was sent, to whom, and who noted it; None for a problem only."""
+    """Return when a statement was sent, where to, and by whom noted; None for a problem only."""
     if not row["number"]:
         return None
     notes = [f"{note['day']} to {note['to']}, noted by {note['noted_by']}" for note in row["sent"]]

@@ -198,6 +198,7 @@ class AcceptedFee(values.Table):
     values: tuple[str, ...] = _role(
         "values of the field, in any case and without spaces around", ()
     )
+    reason: str = _role("why they are right, for readers of report and working paper", "")
     up_to: Annotated[dict[str, Limit], ONE_KEY_EACH] = _role(
         "sum of such lines of a bill that is accepted at most, by currency; none: any sum", {}
     )
@@ -240,6 +241,10 @@ class Mapping(values.Table):
     def material_amounts(self) -> dict[str | None, Decimal]:
         """Return the materiality of each currency by its code."""
         return {read_code(code): amount for code, amount in self.materiality.items()}
+
+    def fee_reasons(self) -> dict[str, str]:
+        """Return why each kind of accepted fees is right; empty where nobody says why."""
+        return {kind: fee.reason.strip() for kind, fee in self.accepted_fees.items()}
 
     def fee_roles(self) -> dict[str, str]:
         """Return the kind of accepted fees whose field has each role: `billing.line_fee_0`.

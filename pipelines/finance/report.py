@@ -87,6 +87,7 @@ def read_figures_of_books(
                 accrual=accrual,
                 prepared=_read_prepared(stores),
                 open_when_signed=_read_open_when_signed(stores, figures),
+                fee_reasons=_read_fee_reasons(db, figures),
             )
             if with_details:
                 find = StatementPages(stores).find
@@ -125,6 +126,14 @@ def _read_open_when_signed(stores: Stores, figures: Figures) -> dict[tuple[date,
         with suppress(PartnerSyncError, OSError, duckdb.Error):
             found[month, number] = read_open_breaks(copy_folder(stores, month, number), signed)
     return found
+
+
+def _read_fee_reasons(db: duckdb.DuckDBPyConnection, figures: Figures) -> dict[str, str]:
+    """Return why fees are accepted, by kind; none where nothing is compared."""
+    if figures.problem:
+        return {}
+    ((mapping,),) = db.execute(MAPPING).fetchall()
+    return {kind: why for kind, why in parse_mapping(mapping).fee_reasons().items() if why}
 
 
 def _read_accrual(

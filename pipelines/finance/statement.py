@@ -152,8 +152,9 @@ def list_statements(
 ) -> list[Row]:
     """Return the statements that were written, newest first: of a month, or a partner, or all.
 
-    `sent` has what people noted: when it was sent, to whom, and who noted it. `problem` says that
-    files are missing or are not those that were written, or that a file belongs to no statement.
+    `sent` has what people noted: when it was sent, the recipient, and who noted it. `problem` says
+    that files are missing or are not those that were written, or that a file belongs to no
+    statement.
     Raises ConfigurationError for an unknown connection, StorageFailed.
     """
     issues, unreadable = all_issues(stores)

@@ -34,7 +34,7 @@ def note_sent(
     if not to or len(to) > LONGEST:
         raise ConfigurationError(
             f"--to has {len(to):,} characters. Nothing was noted.",
-            f"Say in 1 to {LONGEST} characters to whom it was sent, such as an address.",
+            f"Name the recipient in 1 to {LONGEST} characters, such as an address.",
         )
     # `erase` holds the same lock: nothing is noted of a statement that it deletes.
     with hold_lock(stores.metadata.locks, "export"):

@@ -41,6 +41,7 @@ TERMS: Final = """
 [accepted_fees.support]
 field = "lines[].description"
 values = ["support"]
+reason = "Flat fee for support, as in section 4 of the contract."
 
 [accounts]
 side = "payable"
@@ -81,7 +82,9 @@ COPY (
 """
 PERSON: Final = "Carla Example"
 ASSIGNED: Final = "Waits for what the contract says; then the partner is asked."
-RESOLVED: Final = "Too small to ask for; written off by decision of 16 November."
+RESOLVED: Final = (
+    "Too small to ask for; written off by Ann Example, who signs the month, on 16 November."
+)
 # Of the partners with breaks of usage and billing, the one with the most records.
 MOST_ASKED: Final = """
 SELECT breaks.partner FROM reconciliation.breaks AS breaks

@@ -198,7 +198,7 @@ NAMES = """
 
 
 @pytest.mark.long
-def test_readers_see_who_bills_whom_and_what_accounts_are_called(books: Stores) -> None:
+def test_readers_see_who_issues_the_bills_and_what_accounts_are_called(books: Stores) -> None:
     publish_used(books, mapping=TERMS)
     page = text_of(render_page(read_figures_of_books(books)))
     assert "Who pays is not known" in page

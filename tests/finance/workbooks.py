@@ -30,11 +30,11 @@ SIGNED = {
     ("breaks", "open difference"): ("breaks", "open_difference"),
     ("corrections", "unbilled"): ("rollforward", "corrections"),
     ("opening", "opening balance"): ("opening", "opening"),
-    ("opening", "earlier months not in opening"): ("opening", "unposted"),
+    ("opening", "open from earlier months"): ("opening", "unposted"),
     ("open items", "amount"): ("open_items", "amount"),
     ("accrual", "closing balance"): ("rollforward", "closing"),
     ("roll-forward", "opening balance"): ("rollforward", "opening"),
-    ("roll-forward", "earlier months not in opening"): ("rollforward", "unposted"),
+    ("roll-forward", "open from earlier months"): ("rollforward", "unposted"),
     ("roll-forward", "closing balance"): ("rollforward", "closing"),
     **{
         ("roll-forward", name): ("rollforward", name)

@@ -343,5 +343,5 @@ def test_the_page_has_whole_sentences_and_one_name_for_each_amount(figures: Figu
         r"less credit notes|FROM |in no chart:|waits for|a tenth|cut-off|\blost\b", text
     )
     (late,) = figures.tables["late"]
-    days = f"{late['suggested_grace_days']:,} days would be enough for 99 of 100 records"
+    days = f"99 were recorded at most {late['suggested_grace_days']:,} days after it"
     assert re.search(rf"1 day after its month \(note\S*\d\); {days}", text)

@@ -97,7 +97,7 @@ def test_the_page_and_the_list_of_reports_are_written(stores: Stores) -> None:
     assert "+1.10 10.00 4.40 \u22124.50 3 Open breaks by partner: first Ltd :&nbsp;+10.00; " in text
     rollback(stores, 1, "a test")
     first = write_report(stores, read_figures_of_books(stores))
-    assert "there are no figures of older data" in first.read_text("utf-8")
+    assert "no earlier version has figures" in first.read_text("utf-8")
     index = (file.parent / "index.html").read_text("utf-8")
     assert re.findall(r'href="(\S+)"', index) == [file.name, first.name]
 
@@ -115,7 +115,8 @@ def test_the_change_since_the_last_close(stores: Stores) -> None:
         "Difference: EUR&nbsp;+4.09, KWD&nbsp;+1.366. In open breaks: EUR&nbsp;+5.59 (2), "
         "KWD&nbsp;+1.366 (1). Credit note without usage: EUR&nbsp;\u22121.50. "
         "Open at sign-off: 3 of usage and billing (3 above materiality); "
-        "no reason is required where names are typed. "
+        "materiality EUR 1.00, KWD 1.000; "
+        "no reason was asked for, as the names were typed and not verified. "
         "6 other months not signed off No: 5 open breaks "
         "Difference: EUR&nbsp;\u22122.99, KWD&nbsp;\u22124.500, JPY&nbsp;\u2212100. "
         "In open breaks: EUR&nbsp;+0.01 (1), KWD&nbsp;\u22124.500 (2), JPY&nbsp;\u2212100 (2). "
@@ -185,7 +186,7 @@ def test_new_and_resolved_breaks_are_named(stores: Stores) -> None:
         "Resolved by a person: EUR&nbsp;+0.01. 5 other months not signed off No: 4 open breaks "
         in text
     )
-    assert "What to do first: 4 of 10 (most severe first, " in text
+    assert "What to do first: 4 of 10 (high before medium before low; " in text
     assert len(re.findall("first Ltd (, Sep 2026 )?new ", text)) == 3
 
 

@@ -41,7 +41,8 @@ FROM copied.matches AS pairs""",
 SELECT
     breaks.currency, breaks.connection, breaks.partner,
     if(breaks.own_source IS NULL, 'usage and billing', 'own books') AS comparison,
-    breaks.break_id, breaks.severity, breaks.rule, breaks.cause, breaks.subject, breaks.rows,
+    breaks.break_id, breaks.severity, breaks.materiality, breaks.rule, breaks.cause,
+    breaks.subject, breaks.rows,
     breaks.used_amount AS used, breaks.billed_amount AS billed, breaks.own_amount AS own,
     breaks.difference, breaks.open_difference, breaks.due_on, breaks.age_days,
     breaks.first_seen, breaks.state, breaks.owner,
@@ -67,7 +68,7 @@ FROM copied.corrections AS posted""",
     "opening": """
 SELECT
     rows.currency, rows.connection, rows.partner, rows.opening AS opening_balance,
-    rows.unposted AS earlier_months_not_in_opening
+    rows.unposted AS open_from_earlier_months
 FROM copied.opening AS rows""",
     "journal": """
 SELECT
@@ -125,7 +126,7 @@ AMOUNTS: Final = {
     "matching": ("used", "billed", "credited", "difference"),
     "breaks": ("difference", "open_difference"),
     "corrections": ("unbilled",),
-    "opening": ("opening_balance", "earlier_months_not_in_opening"),
+    "opening": ("opening_balance", "open_from_earlier_months"),
     "journal": ("debit", "credit", "accrued"),
     "open items": ("amount",),
 }
@@ -158,6 +159,9 @@ SIGNS: Final = (
 AGE: Final = (
     "Age, in days: from the day when the bill was due where that is known, otherwise from the "
     "month end, to the end of the data."
+)
+SEVERITY: Final = (
+    "Severity: high from the materiality of the currency on, medium from a tenth of it, low below."
 )
 SIGNS_OF_OWN: Final = "Differences with own books: what the service has minus what they have."
 LEFT_OUT: Final = (
@@ -196,7 +200,7 @@ def _write_table(db: duckdb.DuckDBPyConnection, paper: Paper, name: str, query: 
     group = GROUPS.get(name, ("currency",))
     about = [SIGNS] if name in SIGNED else []
     if name == "breaks":
-        about += [SIGNS_OF_OWN, AGE]
+        about += [SIGNS_OF_OWN, SEVERITY, AGE]
     notes = [*about, IDENTIFIERS]
     part = PARTS.get(name, "")
     if name in ("used", "billed", "matching"):

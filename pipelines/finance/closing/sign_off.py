@@ -3,13 +3,15 @@
 Also which breaks were open then, as the report says of a signed month.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
 import duckdb
 
 from pipelines.finance.closing.cells import Sheet
+from pipelines.finance.reports.text import format_amount
 from pipelines.warehouse.duckdb_file import SETTINGS, Row
 
 # What a reader sees; the manifest has the names. Of what has parts, a label begins each line.
@@ -29,6 +31,7 @@ LABELS: Final = {
     "scans": "last scan of",
     "previous": "previous copy:",
     "own_books": "own books:",
+    "accepted_fees": "why it is accepted: fee",
     "sha256": "SHA-256 of",
 }
 APPROVALS: Final = {
@@ -37,12 +40,20 @@ APPROVALS: Final = {
     "declared": "by names that somebody typed",
 }
 BREAKS: Final = "breaks.parquet"
+PARQUET: Final = "read_parquet($file)"
 EMPTY: Final = {
     "reviewer": "not when this copy was written: `partner-sync close list` shows who approved it",
     "chosen_connections": "all connections",
     "note": "none",
     "previous": "none: this is the first copy with balances",
 }
+EMPTY_PART: Final = "the mapping gives no reason"
+MATERIALITY: Final = """
+SELECT DISTINCT breaks.currency, breaks.materiality
+FROM {breaks} AS breaks
+WHERE breaks.state <> 'resolved' AND breaks.materiality IS NOT NULL
+ORDER BY breaks.currency
+"""
 # As the page and the other sheets count them: uncertain breaks, and those with own books, are not
 # among those of usage and billing.
 OPEN: Final = """
@@ -64,10 +75,12 @@ def write_sign_off(sheet: Sheet, signed: Row, db: duckdb.DuckDBPyConnection) -> 
     What is empty, and needs no word, has no line. Raises StorageFailed, duckdb.Error.
     """
     head = sheet.begin([f"Sign-off of {signed['month']}"], ["what", "value"])
+    amounts = db.execute(MATERIALITY.format(breaks="copied.breaks")).fetchall()
+    found = db.execute(OPEN.format(breaks="copied.breaks")).fetchall()
     said = {
         **signed,
         "approval": APPROVALS[signed["approval"]],
-        "accept_open": _open_breaks(signed, db.execute(OPEN.format(breaks="copied.breaks"))),
+        "accept_open": _open_breaks(signed, found, amounts),
         "connections": ", ".join(signed["connections"]),
     }
     for row, (name, value) in enumerate(_lines(said), head + 1):
@@ -81,26 +94,37 @@ def read_open_breaks(folder: Path, signed: Row) -> str:
 
     `signed` has approval, preparer and accept_open of the close. Raises duckdb.Error.
     """
-    file = str(folder / BREAKS)
+    file = {"file": str(folder / BREAKS)}
     with duckdb.connect(config=SETTINGS) as db:
-        query = OPEN.format(breaks="read_parquet($file)")
-        return _open_breaks(signed, db.execute(query, {"file": file}))
+        amounts = []
+        with suppress(duckdb.BinderException):  # copies of earlier releases have none
+            amounts = db.execute(MATERIALITY.format(breaks=PARQUET), file).fetchall()
+        found = db.execute(OPEN.format(breaks=PARQUET), file).fetchall()
+        return _open_breaks(signed, found, amounts)
 
 
-def _open_breaks(signed: Row, found_breaks: duckdb.DuckDBPyConnection) -> str:
-    """Return why the month is closed with the open breaks that it has."""
+def _open_breaks(
+    signed: Row, breaks: Iterable[tuple[Any, ...]], amounts: Iterable[tuple[Any, ...]]
+) -> str:
+    """Return why the month is closed with the open breaks that it has.
+
+    `amounts` are the materiality of each of their currencies.
+    """
     parts = []
     severe = 0
-    for kind, number, high in found_breaks.fetchall():
+    for kind, number, high in breaks:
         parts.append(f"{number:,} {kind} ({high:,} above materiality)")
         severe += high
     found = ", ".join(parts) or "none"
+    limits = [f"{currency} {format_amount(amount, currency)}" for currency, amount in amounts]
+    if limits:
+        found += f"; materiality {', '.join(limits)}"
     if signed["accept_open"]:
         return f"{found}; {signed['preparer']} says why: {signed['accept_open']}"
     if not severe:
         return f"{found}; no reason needed"
     if signed["approval"] == "declared":
-        return f"{found}; no reason is required where names are typed"
+        return f"{found}; no reason was asked for, as the names were typed and not verified"
     return f"{found}, each with a person and a reason: see sheet breaks"
 
 
@@ -110,7 +134,8 @@ def _lines(signed: Row) -> Iterator[tuple[str, Any]]:
         label = LABELS.get(name, name.replace("_", " "))
         if isinstance(value, dict):
             for part, of_part in value.items():
-                yield f"{label} {part.replace('_', ' ') if name == 'previous' else part}", of_part
+                said = EMPTY_PART if of_part == "" else of_part
+                yield f"{label} {part.replace('_', ' ') if name == 'previous' else part}", said
         elif value not in (None, ""):
             yield label, value
         elif name in EMPTY:

@@ -17,7 +17,7 @@ from pipelines.finance.closing.sheets import PARTNER, Key, Paper, Term
 from pipelines.finance.closing.sign_off import write_sign_off
 from pipelines.finance.mapping import Side
 from pipelines.finance.reconcile.close_copy import ENTRIES
-from pipelines.finance.reports.text import WHO_BILLS
+from pipelines.finance.reports.text import ISSUER, MAY_CLAIM
 from pipelines.warehouse.duckdb_file import Row, fetch_rows
 
 USED: Final = Term("used", "used")
@@ -31,11 +31,11 @@ SUMMARY: Final = {
     "not_counted": (Term("billed", "not_counted"),),
 }
 OPENING: Final = Term("opening", "opening_balance")
-NOT_IN_OPENING: Final = Term("opening", "earlier_months_not_in_opening")
+NOT_IN_OPENING: Final = Term("opening", "open_from_earlier_months")
 CORRECTIONS: Final = Term("corrections", "unbilled")
 ROLLFORWARD: Final = {
     "opening_balance": (OPENING,),
-    "earlier_months_not_in_opening": (NOT_IN_OPENING,),
+    "open_from_earlier_months": (NOT_IN_OPENING,),
     "corrections": (CORRECTIONS,),
     "used": (USED,),
     "billed": (BILLED,),
@@ -99,10 +99,11 @@ Verdict and open breaks are of usage and billing. Sheet breaks also has uncertai
 breaks, and those with own books."""
 ROLLFORWARD_TITLE: Final = """\
 Unbilled usage in {}
-closing balance = opening balance + earlier months not in opening + corrections + used - billed \
+closing balance = opening balance + open from earlier months + corrections + used - billed \
 - credited
-Opening balance: the closing balance of the previous close. Earlier months not in opening: what \
-changed in them without a correction; in a first copy, all that they left open."""
+Opening balance: the closing balance of the previous close. Open from earlier months: what that \
+balance lacks, which is what changed in them without a correction; in a first copy, all that they \
+left open."""
 EXPLANATION: Final = f"""\
 {SIGNS}
 Totals are formulas: they add whole minor units (cents, or the smallest unit of the currency; the \
@@ -117,8 +118,8 @@ def write_working_paper(
 ) -> None:
     """Write the workbook of a copy, whose tables are views in schema `copied`.
 
-    `signed` is what is known of the close, shown on the last sheet; `side` says who bills whom.
-    Raises StorageFailed, OSError, duckdb.Error.
+    `signed` is what is known of the close, shown on the last sheet; `side` says who issues the
+    bills. Raises StorageFailed, OSError, duckdb.Error.
     """
     options = {
         "constant_memory": True,
@@ -132,7 +133,9 @@ def write_working_paper(
         has_journal = (file.parent / ENTRIES).exists()
         write_rows(db, paper, has_journal=has_journal)
         rollforward = paper.add_sheet("roll-forward")
-        title = SUMMARY_TITLE.format(signed["month"], WHO_BILLS[side])
+        title = SUMMARY_TITLE.format(
+            signed["month"], " ".join(filter(None, (ISSUER[side], MAY_CLAIM.get(side))))
+        )
         _write_figures(paper, summary, (title, SUMMARY), fetch_rows(db, PARTNERS))
         title = ROLLFORWARD_TITLE.format(signed["month"])
         _write_figures(paper, rollforward, (title, ROLLFORWARD), fetch_rows(db, BALANCES))

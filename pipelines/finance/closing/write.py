@@ -170,7 +170,8 @@ def _write_files(db: duckdb.DuckDBPyConnection, close: Close, folder: Path, basi
     sums = _write_balances(db, folder)
     signed = _signed(db, close, basis, previous)
     # The paper names the digests of all files before it, the manifest those of all others.
-    with_digests = {**signed, "sha256": _digests(folder)}
+    fees = parse_mapping(decode_text(basis.mapping)).fee_reasons()
+    with_digests = {**signed, "accepted_fees": fees, "sha256": _digests(folder)}
     side = basis.journal.accounts.side if basis.journal else None
     write_working_paper(db, folder / f"{signed['month']}.xlsx", with_digests, side)
     (folder / PAGE).write_text(basis.page, encoding="utf-8")

@@ -49,6 +49,7 @@ CREATE TEMP TABLE IF NOT EXISTS withheld_breaks AS
 SELECT NULL::VARCHAR AS break_id, NULL::DECIMAL(18, 2) AS amount
 LIMIT 0
 """
+CREATE_REASONS: Final = "CREATE OR REPLACE TEMP TABLE fee_reasons (kind VARCHAR, why VARCHAR)"
 MOST_ROWS: Final = 5_000  # of statements, and of prices
 # What two lists read.
 LISTED: Final = ("listed_bills", "listed_changes")
@@ -76,6 +77,9 @@ def read_details(
     db.execute("SET VARIABLE knows_payments = $1", [knows_payments])
     db.execute(CREATE_TO_PAY if knows_payments else NOTHING_TO_PAY)
     db.execute(NOTHING_WITHHELD)
+    db.execute(CREATE_REASONS)
+    for reason in figures.fee_reasons.items():
+        db.execute("INSERT INTO fee_reasons VALUES ($1, $2)", reason)
     for name in LISTED:
         with suppress(duckdb.CatalogException):
             db.execute(CREATE_LISTED.format(name=name, query=_query(name)))

@@ -183,14 +183,14 @@ LISTINGS: Final = (
         (
             Column("break_id", "Break", "number"),
             Column("severity", "Severity", "severity"),
-            Column("source", "Own books"),
+            Column("source", "Name of own books"),
             PARTNER,
             CONNECTION,
             MONTH,
             Column("cause", "Cause"),
             Column("subject", "Record"),
-            Column("service", "Service", "amount"),
-            Column("own", "Own books", "amount"),
+            Column("service", "Amount of the service", "amount"),
+            Column("own", "Amount in own books", "amount"),
             Column("difference", "Difference", "change"),
             Column("age", "Age, days", "days", empty="no month"),
             Column("owner", "Assigned to", empty="nobody"),
@@ -206,13 +206,13 @@ LISTINGS: Final = (
         "own-totals",
         "Own books by month",
         (
-            Column("source", "Own books"),
+            Column("source", "Name of own books"),
             CONNECTION,
             MONTH,
             Column("own_rows", "Own rows", "count"),
-            Column("own", "Own books", "amount"),
+            Column("own", "Amount in own books", "amount"),
             Column("service_rows", "Records", "count"),
-            Column("service", "Service", "amount"),
+            Column("service", "Amount of the service", "amount"),
             Column("difference", "Difference", "change"),
             Column("open_breaks", "Open breaks", "count", "own-breaks", OF_SOURCE, CERTAIN),
         ),
@@ -235,8 +235,8 @@ LISTINGS: Final = (
         ),
         "partner-sync breaks --state resolved",
         "Resolved by a person, with the reason; accepted by the mapping, though usage and bill "
-        "still differ; or no longer found. Select the number of one that a person resolved to see "
-        "its records.",
+        "still differ; or no longer found. Of a break that a person resolved, select the number to "
+        "see its records; of the others, none are kept.",
     ),
     Listing(
         "partner-months",
@@ -279,9 +279,10 @@ LISTINGS: Final = (
         ),
         'partner-sync sql "FROM finance.bills"',
         "Those of breaks come first, then those of the two newest months and what is unpaid, then "
-        "all others, as far as there is room. Select its number to see the lines of a bill, and "
-        "the usage that they bill. Billed is without credit notes, which have a column of their "
-        "own. In question: it is not paid, and an open break says that it bills "
+        "all others, up to 10,000. Select its number to see the lines of a bill, and the usage that "
+        "they bill. Billed is without credit notes, which have a column of their own. Used up: of "
+        "a credit note, nothing is left to set off. In question: it is not paid, and an open break "
+        "says that it bills "
         "too much, or nobody can say how much.",
         table="reconciliation.bill_totals",
         filters=("kind", "payment", "due_in", "disputed"),

@@ -62,7 +62,8 @@ class Figures:
     partner's month. `details` are the lists that the page shows by clicking, where they are read.
     `accrual` is None where it is not read, or nothing is compared. `prepared` are the months that
     wait for approval. `open_when_signed` says, by month and number of a copy that is shown,
-    which breaks were open then, and why it was signed all the same.
+    which breaks were open then, and why it was signed all the same. `fee_reasons` says of each kind
+    of accepted fees why the mapping accepts it, as far as it says so.
     """
 
     version: int
@@ -82,6 +83,7 @@ class Figures:
     accrual: Accrual | None = None
     prepared: tuple[Prepared, ...] = ()
     open_when_signed: dict[tuple[date, int], str] = field(default_factory=dict)
+    fee_reasons: dict[str, str] = field(default_factory=dict)
 
 
 def read_figures(

@@ -37,7 +37,7 @@ from pipelines.finance.reports.tables import (
     lay_out_signs,
 )
 from pipelines.finance.reports.templates import templates_of
-from pipelines.finance.reports.text import WHO_BILLS, format_amount, format_cause, stop_after
+from pipelines.finance.reports.text import ISSUER, format_amount, format_cause, stop_after
 from pipelines.finance.reports.to_do import TREATMENTS, to_do
 from pipelines.finance.reports.verdicts import judge
 from pipelines.warehouse.duckdb_file import Row
@@ -188,7 +188,7 @@ def _environment() -> Environment:
     made = templates_of("pipelines.finance.reports")
     made.filters |= {"code": mark_code, "kind": _kind, "finding": _finding}
     made.filters |= {"to_do": _to_do, "brief": brief, "cause": format_cause}
-    made.globals |= {"who_bills": WHO_BILLS, "treatments": TREATMENTS, "stop": stop_after}
+    made.globals |= {"issuer": ISSUER, "treatments": TREATMENTS, "stop": stop_after}
     made.globals |= {"flux_parts": PARTS, "about_parts": ABOUT_PARTS}
     made.globals |= {
         "scale_of": scale_of,

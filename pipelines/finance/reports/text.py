@@ -6,14 +6,15 @@ from typing import Final
 
 from pipelines.finance.currencies import digits_of
 
-# By `side` of `[accounts]` in mapping.toml; None: it has none. The page has amounts instead of the
-# second sentence.
-WHO_BILLS: Final = {
-    "payable": "The partners bill you, and you pay their bills. You may claim back what is "
-    "overbilled, and they may still bill unbilled usage.",
-    "receivable": "You bill the partners, and they pay you. They may claim back what is "
-    "overbilled, and you may still bill unbilled usage.",
-    None: "Who bills whom is not known: mapping.toml has no [accounts].",
+# By `side` of `[accounts]` in mapping.toml; None: it has none.
+ISSUER: Final = {
+    "payable": "The partners bill you, and you pay their bills.",
+    "receivable": "You bill the partners, and they pay you.",
+    None: "Who issues the bills is not known: mapping.toml has no [accounts].",
+}
+MAY_CLAIM: Final[dict[str | None, str]] = {
+    "payable": "You may claim back what is overbilled, and they may still bill unbilled usage.",
+    "receivable": "They may claim back what is overbilled, and you may still bill unbilled usage.",
 }
 # Causes of breaks whose words need the rule beside them, in words that do not.
 CAUSES: Final = {

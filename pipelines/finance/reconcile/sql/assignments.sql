@@ -1,6 +1,6 @@
 -- kind: VIEW
 -- needs: break_facts
--- Whom each break is assigned to. The cause may be a part of what identifies a break (`not_billed`),
+-- The person to whom each break is assigned to. The cause may be a part of what identifies a break (`not_billed`),
 -- and it changes, for instance once there is a bill. Where the records are those that a person saw,
 -- the owner stays. Records with one identifier, or without any, have one digest, whosever they are.
 SELECT

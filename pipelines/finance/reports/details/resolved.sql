@@ -23,9 +23,10 @@ WITH last AS (
 ), fees AS (
     SELECT
         lines.connection, lines.partner, lines.month, lines.currency, lines.sign,
-        string_agg(DISTINCT lines.reason, ', ' ORDER BY lines.reason) AS reason,
+        string_agg(DISTINCT concat_ws(': ', lines.reason, known.why), ', ') AS reason,
         sum(lines.amount) AS amount
     FROM reconciliation.without_usage AS lines
+    LEFT JOIN fee_reasons AS known ON lines.reason = 'accepted fees: ' || known.kind
     WHERE starts_with(lines.reason, 'accepted fees')
     GROUP BY ALL
 ), bills AS (

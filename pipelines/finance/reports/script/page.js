@@ -80,7 +80,7 @@
   async function openBreak(row, digits) {
     const list = await Lists.load("records");
     const records = list.rows.filter((each) => each.break_id === row.break_id);
-    if (row.rows === null) return element("p", {}, "Records are listed only of breaks that are open or that a person resolved.");
+    if (row.rows === null) return element("p", {}, "The records do not show this break any more, or the mapping accepts it: none are kept of it.");
     const content = element("div", {}, Tables.plain(withoutEmpty({ ...list, rows: records }), digits));
     if (records.length < row.rows) {
       const command = element("code", {}, `partner-sync trace break ${row.break_id}`);
