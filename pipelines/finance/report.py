@@ -30,6 +30,7 @@ from pipelines.finance.reports.details import read_details
 from pipelines.finance.reports.prepared import Prepared
 from pipelines.finance.reports.queries import EARLIER, Figures, read_figures
 from pipelines.finance.reports.render import Beside, PastReport, render_index, render_page
+from pipelines.finance.reports.told import told_by
 from pipelines.finance.reports.verdicts import judge as judge  # noqa: PLC0414 - for `report`
 from pipelines.finance.statement_pages import StatementPages, read_index
 from pipelines.metadata.tables import Close
@@ -90,8 +91,10 @@ def read_figures_of_books(
                 fee_reasons=_read_fee_reasons(db, figures),
             )
             if with_details:
+                statements = read_index(stores)
+                figures = replace(figures, told=told_by(statements))
                 find = StatementPages(stores).find
-                details = read_details(db, figures, find, read_index(stores))
+                details = read_details(db, figures, find, statements)
                 figures = replace(figures, details=details)
             figures = replace(figures, doubts=[*read_age(stores), *figures.doubts])
     except duckdb.Error as error:

@@ -120,6 +120,9 @@ def _write_all(
                 issue.left_out = left_out
                 page = render_statement(statement).encode()
                 write_issue(stores, issue, {"html": page, "xlsx": write_workbook(statement)})
+            elif issue.breaks != statement.breaks:  # of an earlier release, which did not keep them
+                issue.breaks = list(statement.breaks)
+                write_issue(stores, issue, {})
             issues.append((issue, is_new))
         write_list(stores)
     return issues
@@ -241,4 +244,5 @@ def _issue(stores: Stores, statement: Statement, written: IssuesOfMonth) -> Issu
         asked={row["currency"] or "": f"{row['asked']:f}" for row in statement.totals},
         content=content,
         shown=digests_of(statement),
+        breaks=list(statement.breaks),
     )

@@ -41,8 +41,8 @@ class StatementPages:
         return self._pages.get((name, month)) if month else self._newest.get(name)
 
 
-def read_index(stores: Stores) -> dict[str, list[Any]]:
-    """Return the columns of the list of all statements, newest first; none if there is no list."""
+def read_index(stores: Stores) -> list[dict[str, Any]]:
+    """Return the rows of the list of all statements, newest first; none if there is no list."""
     file = stores.home.statements / INDEX
     rows: list[dict[str, Any]] = []
     if stores.warehouse.store.list(file.parent, file.name):
@@ -50,6 +50,5 @@ def read_index(stores: Stores) -> dict[str, list[Any]]:
         with suppress(msgspec.MsgspecError, UnicodeDecodeError, OSError):
             content = stores.warehouse.store.get(file).read_bytes()
             rows = msgspec.json.decode(content, type=list[dict[str, Any]])
-    # Earlier releases knew nothing of sending.
-    rows = [{"sent": None, "sent_to": None, **row} for row in rows]
-    return {name: [row[name] for row in rows] for name in rows[0]} if rows else {}
+    # Earlier releases knew nothing of sending, nor of breaks.
+    return [{"sent": None, "sent_to": None, "breaks": [], **row} for row in rows]

@@ -51,7 +51,7 @@ def publish_doubled(stores: Stores) -> None:
     publish_then_and_now(stores, rows, rows)
 
 
-def publish_disputed(stores: Stores) -> None:
+def publish_in_question(stores: Stores) -> None:
     """One bill that is not paid bills too much, another one does not, and a third is paid."""
     counted = 'counted_statuses = ["paid"]'
     mapping = MAPPING.replace(counted, f'{counted[:-1]}, "open"]\npaid_statuses = ["paid"]')
@@ -249,18 +249,18 @@ def test_a_list_has_a_filter_of_its_own(page: Page) -> None:
     expect(page.get_by_label("Severity")).to_be_hidden()
 
 
-def test_disputed_amounts_lead_to_their_bills(
+def test_amounts_in_question_lead_to_their_bills(
     browser: Browser, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    for page in opened(browser, written(publish_disputed, tmp_path_factory)):
+    for page in opened(browser, written(publish_in_question, tmp_path_factory)):
         amounts = page.get_by_role("region", name="Amounts in question, and credit notes")
         amounts.get_by_role("link", name="1: 6.00").click()
         expect(page.get_by_role("status")).to_have_text("1 of 3 rows.")
         bills = table(page, "Bills, EUR")
         assert column(bills, "Bill")[0] == "much"
-        disputed = page.get_by_role("combobox", name="In question")
-        expect(disputed).to_have_value("in question")
-        disputed.select_option("not in question")
+        chosen = page.get_by_role("combobox", name="In question")
+        expect(chosen).to_have_value("in question")
+        chosen.select_option("not in question")
         page.get_by_role("combobox", name="When due").select_option("no due date")
         expect(page.get_by_role("status")).to_have_text("1 of 3 rows.")
         assert column(bills, "Bill")[0] == "right"

@@ -8,6 +8,7 @@ import pytest
 
 from pipelines.core.clock import Clock
 from pipelines.core.errors import ConfigurationError, StorageFailed
+from pipelines.finance.report import read_figures_of_books, write_report
 from pipelines.finance.statement import erase_statements, list_statements, write_statements
 from pipelines.finance.statement_pages import read_index
 from pipelines.finance.statement_sent import LONGEST, note_sent
@@ -17,6 +18,8 @@ from tests.cli.conftest import Cli
 from tests.finance.statements import publish_statements
 from tests.reconcile.books import FIRST
 from tests.reconcile.months import SEPTEMBER
+from tests.reports.conftest import page_text, text_of
+from tests.reports.test_lists import lists_of
 from tests.versions.homes import DAY, Stores, home_of
 
 books = home_of(publish_statements)
@@ -32,9 +35,8 @@ def sent_of(stores: Stores, partner: str = FIRST) -> list[tuple[str, str]]:
 
 def indexed(stores: Stores, partner: str = FIRST) -> set[tuple[str | None, str | None]]:
     """Return the days and to whom a partner's statements were sent, as the report has them."""
-    columns = read_index(stores)
-    rows = zip(columns["partner_id"], columns["sent"], columns["sent_to"], strict=True)
-    return {(day, to) for partner_id, day, to in rows if partner_id == partner}
+    rows = read_index(stores)
+    return {(row["sent"], row["sent_to"]) for row in rows if row["partner_id"] == partner}
 
 
 def test_what_was_sent_is_listed_and_nothing_else_changes(books: Stores) -> None:
@@ -65,6 +67,40 @@ def test_what_was_sent_is_listed_and_nothing_else_changes(books: Stores) -> None
     page = (books.home.statements / "index.html").read_text()
     assert page.count(to) == 1
     assert page.count("not noted") == len(list_statements(books)) - 1
+
+
+def test_each_break_says_whether_its_partner_was_told(books: Stores) -> None:
+    """Told is who has a statement with it that was sent; answers are beside it."""
+    write_statements(books, SEPTEMBER, with_pdf=False)
+    note_sent(books, ASKED, 1, MAIL, WRITTEN)
+    page = write_report(books, read_figures_of_books(books, with_details=True)).read_text("utf-8")
+    rows = lists_of(page)["breaks"]["rows"]
+    states = set()
+    for row in rows:
+        is_asked = row["month"] == "2026-09" and row["uncertain"] is None
+        is_partner = row["partner"] != "no partner"
+        expected = None
+        if is_asked and is_partner:
+            expected = "yes" if row["partner_id"] == FIRST else "statement not sent"
+        assert row["told"] == expected, row
+        states.add(expected)
+        if expected == "yes":
+            assert row["told_in"] == f"001 of Sep 2026, sent 04 Nov 2026 to {MAIL}"
+            assert (books.home.statements / row["told_page"]).is_file()
+    assert states >= {"yes", "statement not sent"}
+    told = sum(row["told"] == "yes" and row["state"] is None for row in rows)
+    text = text_of(page)
+    assert f"in a statement that is noted as sent: {told} ;" in text
+    # A statement of an earlier release did not keep its breaks: the next one adds them.
+    (file,) = (books.home.statements / "2026-09").glob(f"{FIRST}-*-001.json")
+    kept = msgspec.json.decode(file.read_bytes())
+    breaks = kept.pop("breaks")
+    file.write_bytes(msgspec.json.encode(kept))
+    (row,) = write_statements(books, SEPTEMBER, FIRST, with_pdf=False)
+    assert (row["number"], row["is_new"]) == (1, False)
+    assert msgspec.json.decode(file.read_bytes())["breaks"] == breaks
+    # A page that is signed has no recipients.
+    assert MAIL not in page_text(books)
 
 
 def test_the_command_says_what_a_note_lacks(books: Stores) -> None:

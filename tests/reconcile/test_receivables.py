@@ -126,7 +126,7 @@ def test_without_a_role_of_payment_nothing_is_said(stores: Stores) -> None:
     assert stores.rows("SELECT count(*) FROM reconciliation.receivables") == [(0,)]
 
 
-def test_disputed_and_undisputed_amounts_are_said(stores: Stores) -> None:
+def test_amounts_in_question_and_all_others_are_said(stores: Stores) -> None:
     bills = [
         bill("right", line("u"), status="open", amountDue="5.00"),
         bill("more", line("w", "7.50"), status="open", amountDue="2.50"),
@@ -141,9 +141,9 @@ def test_disputed_and_undisputed_amounts_are_said(stores: Stores) -> None:
     sums = Cli(stores.home).json("report")["verdict"]["to_be_paid"]
     assert sums == [
         _to_be_paid(
-            "EUR", "7.90", disputed=("2.50", 1), undisputed=("5.40", 3), bills=4, unknown=1
+            "EUR", "7.90", in_question=("2.50", 1), not_in_question=("5.40", 3), bills=4, unknown=1
         ),
-        _to_be_paid("USD", "1.00", disputed=("0.00", 0), undisputed=("1.00", 1), bills=1),
+        _to_be_paid("USD", "1.00", in_question=("0.00", 0), not_in_question=("1.00", 1), bills=1),
     ]
     page = page_text(stores)
     assert "Not in question Open credit notes Net EUR 1: 2.50 3: 5.40 7.90 USD 1: 1.00 1.00" in page
@@ -158,7 +158,7 @@ def _to_be_paid(
     row |= {"withheld": None, "after_withholding": None}
     for name, (amount, number) in sums.items():
         row[name] = amount
-        row[f"{name}_bills"] = number
+        row[f"bills_{name}"] = number
     return row
 
 

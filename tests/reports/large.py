@@ -132,7 +132,7 @@ class Maker:
             "later": None,
             "undated": None,
             "oldest": self.chance.randrange(300),
-            "disputed": self.amount() if is_wrong else None,
+            "in_question": self.amount() if is_wrong else None,
             "unpaid": self.amount() if is_wrong else None,
             "credited": f"-{self.amount()}" if is_wrong else None,
             "paid": self.amount() if is_wrong else None,

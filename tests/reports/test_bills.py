@@ -99,7 +99,7 @@ def test_bills_of_the_same_usage_name_each_other(lists: dict[str, Any]) -> None:
 def test_what_is_due_by_partner_is_what_its_bills_have(lists: dict[str, Any]) -> None:
     """Days from today to 7 and from 8 to 30 are apart; credits and claims are in no other sum."""
     (row,) = lists["due"]["rows"]
-    names = ("open", "overdue", "next_7", "next_30", "later", "disputed", "unpaid")
+    names = ("open", "overdue", "next_7", "next_30", "later", "in_question", "unpaid")
     assert [row[name] for name in names] == ["16", "11", "2", "2", "1", "16", "6"]
     assert (row["credited"], row["paid"]) == ("-0.5", "6")
     due = dict(rows(lists, "bills", "bill", "due_in"))

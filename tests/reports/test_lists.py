@@ -456,7 +456,7 @@ def test_statements_that_were_written_are_listed(stores: Stores) -> None:
     assert (one["sent"], one["sent_to"]) == (f"{stores.clock.utc_now():%Y-%m-%d}", "the bookkeeper")
     assert stores.home.statements / one["statement"] == Path(made["files"][0])
     erase_statements(stores, made["name"])
-    assert read_index(stores) == {}
+    assert read_index(stores) == []
 
 
 @pytest.mark.long
@@ -572,8 +572,8 @@ def test_what_is_unpaid_is_listed_however_old_it_is(tmp_path: Path) -> None:
     figures = read_figures_of_books(stores, with_details=True)
     page = render_page(figures)
     shown = lists_of(page)["bills"]
-    assert shown["filters"] == ["kind", "payment", "due_in", "disputed"]
-    names = ("bill", "open", "payment", "due_in", "disputed")
+    assert shown["filters"] == ["kind", "payment", "due_in", "in_question"]
+    names = ("bill", "open", "payment", "due_in", "in_question")
     assert [tuple(row[name] for name in names) for row in shown["rows"]] == [
         ("later", "6", "to be paid", "later", "in question"),
         ("never", "5", "to be paid", "no due date", "not in question"),
@@ -589,13 +589,13 @@ def test_what_is_unpaid_is_listed_however_old_it_is(tmp_path: Path) -> None:
     assert [(row["credited"], row["unused"]) for row in of_notes] == [("-1", None), ("-1", "-1")]
     sums = "In question Not in question Open credit notes Net EUR"
     assert f"{sums} 1: 6.00 2: 10.00 1: \u22121.00 15.00" in text_of(page)
-    assert 'data-find="bills?disputed=in%20question&amp;currency=EUR"' in page
+    assert 'data-find="bills?in_question=in%20question&amp;currency=EUR"' in page
     for when in ("overdue", "later", "no%20due%20date", "overdue:%20over%2090%20days"):
         assert f'data-find="bills?due_in={when}&amp;currency=EUR"' in page
     publish(stores, mapping=MAPPING)  # which does not say how to know what is paid
     page = render_page(read_figures_of_books(stores, with_details=True))
     rows = lists_of(page)["bills"]["rows"]
-    assert {(row["payment"], row["disputed"]) for row in rows} == {(None, None)}
+    assert {(row["payment"], row["in_question"]) for row in rows} == {(None, None)}
     assert 'data-find="bills?' not in page
 
 

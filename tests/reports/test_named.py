@@ -27,7 +27,7 @@ FIRST_BILL = "1; a bill has the new 2"  # an identifier may be any text
 BEFORE_FIRST_BILLS = """
 ALTER TABLE reconciliation.break_rows DROP COLUMN first_bill;
 CREATE OR REPLACE VIEW finance.bills_with_breaks AS
-SELECT rows.connection, rows.id.regexp_replace('#.*', '') AS bill, true AS is_disputed
+SELECT rows.connection, rows.id.regexp_replace('#.*', '') AS bill, true AS is_in_question
 FROM reconciliation.break_rows AS rows
 WHERE rows.side = 'billing'
 GROUP BY ALL;

@@ -85,7 +85,7 @@ Below the total of a currency: of which months that is what is accrued, exact, a
 Opposite of unknown or another partner: the other side of a break under a wrong partner, at the \
 partner that the matching record names. Both cancel.
 Sheet open items has the rows with the month of each. Items without a month are in no balance.
-The journal has no bills, also no disputed ones: an invoice is posted when it is booked. One that \
+The journal has no bills, also none in question: an invoice is posted when it is booked. One that \
 own books lack is a break with own books, and no accrual. Each entry is rounded once, half away \
 from zero, as ROUND of Excel does."""
 NO_JOURNAL: Final = """

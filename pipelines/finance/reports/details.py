@@ -1,6 +1,6 @@
 """Reads the rows of the lists that the page shows by clicking, from the files of `details/`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from decimal import Decimal
 from importlib.resources import files
@@ -18,8 +18,9 @@ from pipelines.finance.reports.prices import list_prices
 from pipelines.finance.reports.queries import Figures
 from pipelines.finance.reports.text import format_cause
 from pipelines.finance.reports.to_do import to_do, treatment
+from pipelines.finance.reports.told import add_told
 from pipelines.finance.reports.verdicts import is_all_known
-from pipelines.warehouse.duckdb_file import fetch_rows
+from pipelines.warehouse.duckdb_file import Row, fetch_rows
 
 FindStatement = Callable[[str, str | None, str | None], str | None]
 """Finds the page of a statement by connection, partner and month; without a month, the newest."""
@@ -61,12 +62,12 @@ def read_details(
     db: duckdb.DuckDBPyConnection,
     figures: Figures,
     find_statement: FindStatement,
-    statements: dict[str, list[Any]],
+    statements: Sequence[Row],
 ) -> tuple[Detail, ...]:
     """Return the lists of the page, in the order in which they are embedded.
 
     `db` is the connection from which the figures were read: lists use the tables of their queries.
-    A list that reads a table which could not be evaluated is left out. `statements` are the columns
+    A list that reads a table which could not be evaluated is left out. `statements` are the rows
     of that list, empty without one. Raises duckdb.Error.
     """
     if figures.problem:
@@ -85,7 +86,7 @@ def read_details(
             db.execute(CREATE_LISTED.format(name=name, query=_query(name)))
     # No query reads these.
     prices = list_prices(figures.tables["price_changes"])
-    given = {"statements": statements, "prices": prices}
+    given = {"statements": _columns_of(statements), "prices": prices}
     details = []
     for listing in LISTINGS:
         if listing.name in given:
@@ -98,6 +99,11 @@ def read_details(
                 detail.columns[STATEMENT.name] = _statements_of(detail.columns, find_statement)
             details.append(detail)
     return tuple(details)
+
+
+def _columns_of(statements: Sequence[Row]) -> dict[str, list[Any]]:
+    names = [name for name in statements[0] if name != "breaks"] if statements else []
+    return {name: [row[name] for row in statements] for name in names}
 
 
 def _shortened(listing: Listing, columns: dict[str, list[Any]]) -> Detail:
@@ -131,6 +137,8 @@ def _read(db: duckdb.DuckDBPyConnection, listing: Listing, figures: Figures) -> 
         columns["treatment"] = _treatments(columns, side)
     if "cause" in columns:
         columns["cause"] = [*map(format_cause, columns["cause"])]
+    if listing.name in ("breaks", "resolved"):
+        add_told(columns, figures.told or {})
     if listing.table:
         ((rows,),) = db.execute(COUNT.format(table=listing.table)).fetchall()
     return Detail(listing, columns, rows)

@@ -28,7 +28,7 @@ ALL_MONTHS: Final = ("partner", "currency", "connection")
 ONE_MONTH: Final = ("partner", "month", "currency", "connection")
 TO_BE_PAID: Final = "payment=to be paid"
 OPEN_CREDITS: Final = "payment=not used up"
-IN_QUESTION: Final = "disputed=in question"
+IN_QUESTION: Final = "in_question=in question"
 OF_SOURCE: Final = ("source", "month", "currency", "connection")
 # Uncertain breaks are in no number of open breaks.
 CERTAIN: Final = "state=none"
@@ -114,7 +114,7 @@ LISTINGS: Final = (
             Column("next_30", "8 to 30 days", "amount", "bills", ALL_MONTHS, "due_in=8 to 30 days"),
             Column("later", "Later", "amount", "bills", ALL_MONTHS, "due_in=later"),
             Column("undated", "No due date", "amount", "bills", ALL_MONTHS, "due_in=no due date"),
-            Column("disputed", "In question", "amount", "bills", ALL_MONTHS, IN_QUESTION),
+            Column("in_question", "In question", "amount", "bills", ALL_MONTHS, IN_QUESTION),
             Column("unpaid", "Overbilled, unpaid", "amount", "breaks", ALL_MONTHS, CERTAIN),
             Column("credited", "Open credit notes", "change", "bills", ALL_MONTHS, OPEN_CREDITS),
             Column("paid", "Overbilled, paid", "amount", "breaks", ALL_MONTHS, CERTAIN),
@@ -145,6 +145,9 @@ LISTINGS: Final = (
             Column("unpaid", "Overbilled, unpaid", "amount"),
             Column("owner", "Assigned to", empty="nobody"),
             Column("reason", "Reason"),
+            Column("told", "Partner told", empty="no"),
+            Column("told_in", "In statement"),
+            Column("told_page", "Page", "file"),
             NAMED,
             Column("ageing", "Age", "group"),
             Column("used", "Used", "amount"),
@@ -159,8 +162,9 @@ LISTINGS: Final = (
         "\u2212 is unbilled usage. Select its number to see its records and what to do. Age counts "
         "from the day when the bill was to be paid, if known, otherwise from the end of the month. "
         "Treatment: what an open break means for who pays. Overbilled, paid: on bills that "
-        "are paid, as the service says. Overbilled, unpaid: no more than is open of its bills.",
-        filters=("severity", "treatment", "ageing", "state"),
+        "are paid, as the service says. Overbilled, unpaid: no more than is open of its bills. "
+        "Partner told: yes, if a statement with the break is noted as sent.",
+        filters=("severity", "treatment", "ageing", "told", "state"),
     ),
     Listing(
         "records",
@@ -232,6 +236,9 @@ LISTINGS: Final = (
             Column("resolved_on", "Resolved on", "day"),
             Column("resolved_by", "By user", empty="nobody"),
             Column("reason", "Reason"),
+            Column("told", "Partner told", empty="no"),
+            Column("told_in", "In statement"),
+            Column("told_page", "Page", "file"),
         ),
         "partner-sync breaks --state resolved",
         "Resolved by a person, with the reason; accepted by the mapping, though usage and bill "
@@ -271,7 +278,7 @@ LISTINGS: Final = (
             Column("due_in", "When due"),
             Column("paid_on", "Paid on", "day"),
             Column("unused", "Open credit", "change"),
-            Column("disputed", "In question"),
+            Column("in_question", "In question"),
             Column("issued", "Issued", "day"),
             Column("kind", "Kind"),
             Column("not_counted", "Void, draft or cancelled", "amount"),
@@ -279,13 +286,12 @@ LISTINGS: Final = (
         ),
         'partner-sync sql "FROM finance.bills"',
         "Those of breaks come first, then those of the two newest months and what is unpaid, then "
-        "all others, up to 10,000. Select its number to see the lines of a bill, and the usage that "
-        "they bill. Billed is without credit notes, which have a column of their own. Used up: of "
-        "a credit note, nothing is left to set off. In question: it is not paid, and an open break "
-        "says that it bills "
-        "too much, or nobody can say how much.",
+        "all others, up to 10,000. Select its number to see the lines of a bill, and the usage "
+        "that they bill. Billed is without credit notes, which have a column of their own. Used "
+        "up: of a credit note, nothing is left to set off. In question: it is not paid, and an "
+        "open break that is certain says that it bills too much, or nobody can say how much.",
         table="reconciliation.bill_totals",
-        filters=("kind", "payment", "due_in", "disputed"),
+        filters=("kind", "payment", "due_in", "in_question"),
     ),
     Listing(
         "statements",

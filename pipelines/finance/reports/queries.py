@@ -20,6 +20,7 @@ from pipelines.finance.reconcile.views import hold_conclusions
 from pipelines.finance.reports.accrual import Accrual
 from pipelines.finance.reports.listing import Detail
 from pipelines.finance.reports.prepared import Prepared
+from pipelines.finance.reports.told import Told
 from pipelines.finance.unread import doubts_of, notes_of, read_not_evaluated, read_unread
 from pipelines.warehouse.duckdb_file import Row, fetch_rows
 
@@ -63,7 +64,8 @@ class Figures:
     `accrual` is None where it is not read, or nothing is compared. `prepared` are the months that
     wait for approval. `open_when_signed` says, by month and number of a copy that is shown,
     which breaks were open then, and why it was signed all the same. `fee_reasons` says of each kind
-    of accepted fees why the mapping accepts it, as far as it says so.
+    of accepted fees why the mapping accepts it, as far as it says so. `told` says which statement
+    tells of a break; it is None where statements are not read, as for a page that is signed.
     """
 
     version: int
@@ -84,6 +86,7 @@ class Figures:
     prepared: tuple[Prepared, ...] = ()
     open_when_signed: dict[tuple[date, int], str] = field(default_factory=dict)
     fee_reasons: dict[str, str] = field(default_factory=dict)
+    told: dict[str, Told] | None = None
 
 
 def read_figures(

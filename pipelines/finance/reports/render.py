@@ -39,6 +39,7 @@ from pipelines.finance.reports.tables import (
 from pipelines.finance.reports.templates import templates_of
 from pipelines.finance.reports.text import ISSUER, format_amount, format_cause, stop_after
 from pipelines.finance.reports.to_do import TREATMENTS, to_do
+from pipelines.finance.reports.told import count_by_state
 from pipelines.finance.reports.verdicts import judge
 from pipelines.warehouse.duckdb_file import Row
 
@@ -120,6 +121,7 @@ def _render(figures: Figures, lists: Sequence[Packed], beside: Beside = NOTHING_
             other_differences=sums_by_reason(not_open, order),
             set_apart=sums_by_reason(tables["apart"], order),
             lists=lists,
+            told_counts=_told_counts(figures),
             has_statements=beside.has_statements,
             copies=beside.copies,
             operator=operator,
@@ -129,6 +131,14 @@ def _render(figures: Figures, lists: Sequence[Packed], beside: Beside = NOTHING_
             style=Markup(style),  # noqa: S704 - our file
             policy=_policy(style, scripts),
         )
+
+
+def _told_counts(figures: Figures) -> dict[str | None, int]:
+    """Return how many open breaks partners were told of; empty where that is not read."""
+    if figures.told is None:
+        return {}
+    breaks = [row for row in figures.tables["open_breaks"] if row["own_source"] is None]
+    return count_by_state(breaks, figures.told)
 
 
 @cache

@@ -1,4 +1,4 @@
-"""What is still to be paid by currency: how much of it is disputed, and what withholding leaves.
+"""What is still to be paid by currency: how much of it is in question, and what withholding leaves.
 
 Not here: by how long it has been due (`sql/receivables.sql`).
 """
@@ -15,16 +15,16 @@ from pipelines.warehouse.duckdb_file import Row
 class ToBePaid:
     """What is still to be paid in a currency.
 
-    `disputed` is that of bills of which an open break says that they bill too much, or cannot say
-    how much; `undisputed` that of all others. `credited` is below zero: credit notes that are not
-    used up. Of `unknown_bills`, nobody can say what is open: they
-    are counted, and add nothing. `withheld` is what may be withheld of bills that are not paid,
-    None where nobody knows it, and where you are paid.
+    `in_question` is that of bills of which an open break that is certain says that they bill too
+    much, or cannot say how much; `not_in_question` that of all others. `credited` is below zero:
+    credit notes that are not used up. Of `unknown_bills`, nobody can say what is open: they are
+    counted, and add nothing. `withheld` is what may be withheld of bills that are not paid, None
+    where nobody knows it, and where you are paid.
     """
 
     currency: str | None
-    disputed: Amount
-    undisputed: Amount
+    in_question: Amount
+    not_in_question: Amount
     credited: Amount
     unknown_bills: int
     withheld: Decimal | None
@@ -39,7 +39,7 @@ class ToBePaid:
     @property
     def of_bills(self) -> Amount:
         """What is to be paid of all bills."""
-        return self.disputed.plus(self.undisputed.amount, self.undisputed.number)
+        return self.in_question.plus(self.not_in_question.amount, self.not_in_question.number)
 
     @property
     def total(self) -> Decimal | None:
@@ -50,10 +50,10 @@ class ToBePaid:
         """Return it as `report --json` has it."""
         return {
             "currency": self.currency,
-            "disputed": self.disputed.amount,
-            "disputed_bills": self.disputed.number,
-            "undisputed": self.undisputed.amount,
-            "undisputed_bills": self.undisputed.number,
+            "in_question": self.in_question.amount,
+            "bills_in_question": self.in_question.number,
+            "not_in_question": self.not_in_question.amount,
+            "bills_not_in_question": self.not_in_question.number,
             "bills": self.of_bills.number,
             "credited": self.credited.amount,
             "credit_notes": self.credited.number,
@@ -74,8 +74,8 @@ def judge_to_be_paid(rows: Iterable[Row], withheld: Sums | None) -> tuple[ToBePa
         currency = row["currency"]
         to_be_paid = ToBePaid(
             currency=currency,
-            disputed=Amount(currency, row["disputed"], row["disputed_bills"]),
-            undisputed=Amount(currency, row["undisputed"], row["undisputed_bills"]),
+            in_question=Amount(currency, row["in_question"], row["bills_in_question"]),
+            not_in_question=Amount(currency, row["not_in_question"], row["bills_not_in_question"]),
             credited=Amount(currency, row["credited"], row["credit_notes"]),
             unknown_bills=row["unknown_bills"],
             withheld=None if withheld is None else _withheld(withheld.get(currency)),

@@ -12,6 +12,7 @@ from typing import Final
 
 import duckdb
 
+from pipelines.finance.mapping import Side
 from pipelines.finance.reports.amounts import EXACT
 from pipelines.finance.statements import words
 from pipelines.finance.statements.tables import Key
@@ -61,7 +62,7 @@ class Request:
 class Balance:
     """What is paid of a partner's bills, by currency, as of `as_of`.
 
-    Each row: `billed`, `paid`, `open` and `disputed` (a part of it) of the bills of the month,
+    Each row: `billed`, `paid`, `open` and `in_question` (a part of it) of the bills of the month,
     `open_of_all` of those of all months. None: not known.
     """
 
@@ -74,7 +75,7 @@ class Statement:
     """What a partner is told of a month; amounts are exact. `totals` has a row by currency.
 
     `balance` is None where nobody knows what is paid. It is of the published books: no copy of a
-    closed month has it.
+    closed month has it. `breaks` are those of which it tells, `side` is that of the accounts.
     """
 
     connection: str
@@ -88,6 +89,8 @@ class Statement:
     corrections: Sequence[Row] = ()
     provisional: Sequence[str] = field(default_factory=tuple)
     balance: Balance | None = None
+    breaks: Sequence[str] = ()
+    side: Side | None = None
 
 
 def read_statement(
@@ -108,6 +111,7 @@ def read_statement(
         fees=fees,
         requests=list(_with_lines(certain, _rows(db, key, "lines", BY_AMOUNT))),
         corrections=_rows(db, key, "corrections", "ALL"),
+        breaks=[row["break_id"] for row in _rows(db, key, "told", "rows.break_id")],
         provisional=list(_why_provisional(source, totals, len(requests) - len(certain))),
     )
 

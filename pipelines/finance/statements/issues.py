@@ -15,7 +15,7 @@ from dataclasses import replace
 from datetime import UTC, date, datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -48,7 +48,7 @@ class Issue(Kept):
     `provisional` are the reasons why its amounts may change; none: they are proven complete.
     `asked` is what it asks for by currency ("" without one), as text; statements of earlier
     releases do not have it. `content` is a digest of what it says, `shown` are digests of the
-    identifiers that it shows, with which `erase` compares.
+    identifiers that it shows, with which `erase` compares. `breaks` are those of which it tells.
     """
 
     month: str
@@ -67,6 +67,7 @@ class Issue(Kept):
     asked: dict[str, str] = msgspec.field(default_factory=dict)
     content: str = ""
     shown: list[str] = msgspec.field(default_factory=list)
+    breaks: list[str] = msgspec.field(default_factory=list)
 
 
 def name_of_files(connection: str, partner: str) -> str:
@@ -130,7 +131,8 @@ def content_of(statement: Statement) -> str:
     name = source.name if source.is_signed else ""
     plain = replace(source, name=name, version=0, as_of=never)
     said = msgspec.to_builtins(replace(statement, source=plain, balance=balance))
-    # Without one, it says what statements of earlier releases say.
+    # What earlier releases do not know is not compared.
+    del said["breaks"], said["side"]
     if balance is None:
         del said["balance"]
     return sha256(msgspec.json.encode(said)).hexdigest()
@@ -176,7 +178,7 @@ def write_list(stores: Stores) -> Path:
     return file
 
 
-def _listed(issue: Issue) -> Iterator[dict[str, str | None]]:
+def _listed(issue: Issue) -> Iterator[dict[str, Any]]:
     """Yield a row for each currency of a statement, as the report lists it."""
     of_currency: dict[str, str | None] = {**issue.asked} or {"": None}
     for currency, asked in of_currency.items():
@@ -192,6 +194,7 @@ def _listed(issue: Issue) -> Iterator[dict[str, str | None]]:
             "asked": asked,
             "state": "provisional" if issue.provisional else "final",
             "statement": f"{issue.month}/{_name_of(issue)}-{issue.number:03}.html",
+            "breaks": issue.breaks,
         }
 
 

@@ -34,6 +34,7 @@ def render_statement(statement: Statement) -> str:
         statement=statement,
         balance_columns=words.BALANCE,
         about_balance=words.ABOUT_BALANCE,
+        asks=words.ASKS[statement.side],
         requests=_shortened(statement.requests[:MOST_REQUESTS]),
         other_requests=_rest(
             (each.currency, each.difference) for each in statement.requests[MOST_REQUESTS:]

@@ -20,9 +20,10 @@ from pipelines.core.text import printable
 from pipelines.finance.books_state import why_outdated
 from pipelines.finance.close_refusals import PROOFS, TERMS, end_of
 from pipelines.finance.inputs import read_inputs, standing_closes
+from pipelines.finance.mapping import parse_mapping
 from pipelines.finance.reconcile.close_copy import MANIFEST
 from pipelines.finance.reconcile.roles import SIDES
-from pipelines.finance.reconciled import create_rows, open_books, open_reconciled
+from pipelines.finance.reconciled import MAPPING, create_rows, open_books, open_reconciled
 from pipelines.finance.statements import words
 from pipelines.finance.statements.figures import Source, Statement, read_balance, read_statement
 from pipelines.finance.statements.identifiers import hide_erased, is_erased
@@ -89,6 +90,9 @@ def read_statements(
     with ExitStack() as stack:
         version, db = stack.enter_context(open_reconciled(stores, "summary", options))
         create_rows(db)
+        ((mapping,),) = db.execute(MAPPING).fetchall()
+        accounts = parse_mapping(mapping).accounts
+        side = accounts.side if accounts else None
         names: dict[Key, str] = {}
         for row in fetch_rows(db, NAMES):
             names[row["connection"], row["partner"]] = row["name"] or row["partner"]
@@ -108,7 +112,7 @@ def read_statements(
             if has_balances:
                 as_of = sources.get(key[0], sources[NO_LIST]).as_of
                 statement = replace(statement, balance=read_balance(db, key, as_of))
-            yield _without(statement, opened.erased)
+            yield _without(replace(statement, side=side), opened.erased)
 
 
 def _replace_signed(

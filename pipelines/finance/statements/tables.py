@@ -140,6 +140,18 @@ FROM statement_rows AS rows
 JOIN statement_requests AS requests USING (break_id, connection)
 WHERE rows.is_shown
 ORDER BY requests.connection, requests.partner;
+-- The breaks of which a partner is told: also of one whose rows it shares with others.
+CREATE TEMP TABLE statement_told AS
+SELECT breaks.connection, breaks.partner, breaks.break_id
+FROM statement_requests AS requests
+JOIN statement_breaks AS breaks USING (break_id)
+WHERE NOT requests.is_uncertain
+UNION
+SELECT found.connection, found.partner, found.break_id
+FROM statement_found AS found
+JOIN statement_requests AS requests
+    ON requests.connection = found.connection AND requests.partner = found.partner
+    AND requests.break_id = concat_ws('|', 'shared', found.partner, found.key, found.currency);
 """
 # What a copy says of rows of breaks that are of another month: of that it has no other table.
 OTHER_MONTHS: Final = """
@@ -194,30 +206,22 @@ KNOWS_PAYMENTS: Final = """
 SELECT count(*) > 0 FROM reconciliation.rules AS rules
 WHERE rules.rule = 'receivables' AND rules.evaluated
 """
-# Bills and credit notes that count: those of the month, and what is open of all months. Disputed
-# are those of which a certain break says that they bill too much, or cannot say how much. What is
-# not known makes its sum unknown.
+# Bills and credit notes that count: those of the month, and what is open of all months. What is not
+# known makes its sum unknown.
 BALANCES: Final = """
 CREATE TEMP TABLE statement_balances AS
-WITH disputed AS (
-    SELECT DISTINCT rows.connection, regexp_replace(rows.id, '#[^#]*$', '') AS bill
-    FROM reconciliation.break_rows AS rows
-    JOIN reconciliation.breaks AS breaks USING (break_id)
-    WHERE rows.side = 'billing' AND breaks.state <> 'resolved' AND breaks.own_source IS NULL
-        AND breaks.uncertain IS NULL AND breaks.doubt IS NULL
-        AND coalesce(breaks.difference > 0, true)
-), counted AS (
+WITH counted AS (
     SELECT
         bills.connection, bills.partner, bills.currency, bills.amount,
         bills.month IS NOT DISTINCT FROM $month AS is_of_month,
-        disputed.bill IS NOT NULL AS is_disputed,
+        coalesce(questioned.is_in_question, false) AS is_in_question,
         if(receivables.bill IS NULL, 0, receivables.open_amount) AS open_amount
     FROM temp.bills AS bills
     LEFT JOIN reconciliation.receivables AS receivables
         ON receivables.connection = bills.connection AND receivables.bill = bills.bill
         AND receivables.currency IS NOT DISTINCT FROM bills.currency
-    LEFT JOIN disputed
-        ON disputed.connection = bills.connection AND disputed.bill = bills.bill
+    LEFT JOIN finance.bills_with_breaks AS questioned
+        ON questioned.connection = bills.connection AND questioned.bill = bills.bill
     WHERE (bills.apart IS NULL OR bills.apart = 'credit note') AND bills.partner IS NOT NULL
 )
 SELECT
@@ -228,9 +232,10 @@ SELECT
     ) AS paid,
     if(bool_or(counted.is_of_month AND counted.open_amount IS NULL), NULL,
         coalesce(sum(counted.open_amount) FILTER (counted.is_of_month), 0)) AS open,
-    if(bool_or(counted.is_of_month AND counted.is_disputed AND counted.open_amount IS NULL), NULL,
+    if(bool_or(counted.is_of_month AND counted.is_in_question AND counted.open_amount IS NULL),
+        NULL,
         coalesce(sum(counted.open_amount)
-            FILTER (counted.is_of_month AND counted.is_disputed), 0)) AS disputed,
+            FILTER (counted.is_of_month AND counted.is_in_question), 0)) AS in_question,
     if(bool_or(counted.open_amount IS NULL), NULL, sum(counted.open_amount)) AS open_of_all
 FROM counted
 GROUP BY counted.connection, counted.partner, counted.currency

@@ -33,13 +33,22 @@ BALANCE: Final = {
     "billed": "Billed in the month",
     "paid": "Paid",
     "open": "Open",
-    "disputed": "Of it disputed",
+    "in_question": "Of it in question",
     "open_of_all": "Open, all months",
 }
 ABOUT_BALANCE: Final = (
-    "Bills less credit notes, in full. Disputed: what is open of bills that we ask to correct, "
+    "Bills less credit notes, in full. In question: what is open of bills that we ask to correct, "
     "here or in the statement of another month."
 )
+# By `side` of the accounts: whose bills these are.
+ASKS: Final = {
+    "payable": "Our records of usage are the basis. + is billed too much: please credit it. "
+    "\u2212 is not billed yet: please bill it. Or correct the usage.",
+    "receivable": "Our records of usage are the basis. + is billed too much: we will credit it. "
+    "\u2212 is not billed yet: we will bill it. Please confirm this, or correct the usage.",
+    None: "Our records of usage are the basis. + is billed too much: the bill is to be corrected. "
+    "\u2212 is not billed yet: it is to be billed. Please confirm this, or correct the usage.",
+}
 NOT_OVER: Final = "The month is not over, or its last bills may still come."
 NOT_COMPLETE: Final = "Not all records of the month are proven to be here."
 NOT_CHECKED: Final = "Not every check of usage and bills could be made."

@@ -212,7 +212,7 @@ FROM reconciliation.flux_items AS items
 LEFT JOIN finance.names AS names
     ON names.connection = items.connection AND names.partner_id = items.partner;
 
--- What is billed twice is not disputed on its first bill.
+-- What is billed twice is not in question on its first bill, nor is what may only be missing rows.
 CREATE OR REPLACE VIEW finance.bills_with_breaks AS
 WITH named AS (
     SELECT
@@ -228,7 +228,8 @@ WITH named AS (
 SELECT
     named.connection, named.bill,
     bool_or(breaks.state <> 'resolved' AND breaks.own_source IS NULL AND NOT named.is_first
-        AND coalesce(breaks.difference > 0, true)) AS is_disputed
+        AND breaks.uncertain IS NULL AND breaks.doubt IS NULL
+        AND coalesce(breaks.difference > 0, true)) AS is_in_question
 FROM named
 JOIN reconciliation.breaks AS breaks USING (break_id)
 GROUP BY named.connection, named.bill;

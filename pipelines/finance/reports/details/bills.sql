@@ -10,6 +10,6 @@ SELECT
     if(kind IN ('bill', 'credit note'), NULL, exact(bills.amount)) AS not_counted,
     if(bills.open_amount < 0, NULL, exact(bills.open_amount)) AS open,
     if(bills.open_amount < 0, exact(bills.open_amount), NULL) AS unused, bills.payment, bills.due_in,
-    bills.disputed
+    bills.in_question
 FROM listed_bills AS bills
 ORDER BY bills.place

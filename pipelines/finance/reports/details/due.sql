@@ -5,7 +5,7 @@ WITH parts AS (
     SELECT
         bills.connection, bills.partner_id, bills.currency, 'open' AS part,
         bills.open_amount AS amount, bills.due_in, bills.days_overdue,
-        coalesce(found.is_disputed, false) AS is_disputed
+        coalesce(found.is_in_question, false) AS is_in_question
     FROM to_pay AS bills
     LEFT JOIN finance.bills_with_breaks AS found
         ON found.connection = bills.connection AND found.bill = bills.bill
@@ -32,7 +32,7 @@ WITH parts AS (
         sum(parts.amount) FILTER (parts.amount > 0 AND parts.due_in = '8 to 30 days') AS next_30,
         sum(parts.amount) FILTER (parts.amount > 0 AND parts.due_in = 'later') AS later,
         sum(parts.amount) FILTER (parts.amount > 0 AND parts.due_in = 'no due date') AS undated,
-        sum(parts.amount) FILTER (parts.amount > 0 AND parts.is_disputed) AS disputed,
+        sum(parts.amount) FILTER (parts.amount > 0 AND parts.is_in_question) AS in_question,
         sum(parts.amount) FILTER (parts.part = 'unpaid') AS unpaid,
         sum(parts.amount) FILTER (parts.part = 'paid') AS paid,
         sum(parts.amount) FILTER (parts.part = 'open' AND parts.amount < 0) AS credited,
@@ -45,7 +45,7 @@ SELECT
     sums.connection, coalesce(names.partner, sums.partner_id, 'no partner') AS partner,
     sums.partner_id, sums.currency, exact(sums.open) AS open, exact(sums.overdue) AS overdue,
     exact(sums.next_7) AS next_7, exact(sums.next_30) AS next_30, exact(sums.later) AS later,
-    exact(sums.undated) AS undated, sums.oldest, exact(sums.disputed) AS disputed,
+    exact(sums.undated) AS undated, sums.oldest, exact(sums.in_question) AS in_question,
     exact(sums.unpaid) AS unpaid, exact(sums.credited) AS credited,
     exact(sums.paid) AS paid, nullif(sums.unknown, 0) AS unknown
 FROM sums

@@ -26,8 +26,8 @@ SELECT
          WHEN open.due_in = 'overdue' THEN concat('overdue: ', replace(replace(open.days, '-', ' to '), '>', 'over '), ' days')
          ELSE open.due_in END AS due_in,
     CASE WHEN open.bill IS NULL OR open.open_amount < 0 THEN NULL
-         WHEN found.is_disputed THEN 'in question'
-         ELSE 'not in question' END AS disputed,
+         WHEN found.is_in_question THEN 'in question'
+         ELSE 'not in question' END AS in_question,
     coalesce(open.open_amount <> 0, false) OR found.bill IS NOT NULL OR begun.month IS NOT NULL
         AS is_first,
     row_number() OVER in_order - 1 AS place,
@@ -42,7 +42,7 @@ LEFT JOIN to_pay AS open
     ON open.connection = bills.connection AND open.bill = bills.bill
     AND open.currency IS NOT DISTINCT FROM bills.currency
 WINDOW in_order AS (
-    ORDER BY found.is_disputed DESC NULLS LAST, is_first DESC, bills.month DESC, names.partner,
+    ORDER BY found.is_in_question DESC NULLS LAST, is_first DESC, bills.month DESC, names.partner,
         bills.partner, coalesce(bills.number, bills.bill), bills.connection, bills._key
     ROWS UNBOUNDED PRECEDING
 )

@@ -4,21 +4,21 @@
 WITH open AS (
     SELECT
         receivables.currency, receivables.open, coalesce(receivables.open < 0, false) AS is_credit,
-        disputed.bill IS NOT NULL AS is_disputed
+        in_question.bill IS NOT NULL AS is_in_question
     FROM finance.receivables AS receivables
-    LEFT JOIN finance.bills_with_breaks AS disputed
-        ON disputed.connection = receivables.connection AND disputed.bill = receivables.bill
-        AND disputed.is_disputed
+    LEFT JOIN finance.bills_with_breaks AS in_question
+        ON in_question.connection = receivables.connection AND in_question.bill = receivables.bill
+        AND in_question.is_in_question
 )
 SELECT
     open.currency,
-    count(*) FILTER (NOT open.is_credit AND open.is_disputed) AS disputed_bills,
-    count(*) FILTER (NOT open.is_credit AND NOT open.is_disputed) AS undisputed_bills,
+    count(*) FILTER (NOT open.is_credit AND open.is_in_question) AS bills_in_question,
+    count(*) FILTER (NOT open.is_credit AND NOT open.is_in_question) AS bills_not_in_question,
     count(*) FILTER (open.is_credit) AS credit_notes,
-    if(disputed_bills = 0, 0, sum(open.open) FILTER (NOT open.is_credit AND open.is_disputed))
-        AS disputed,
-    if(undisputed_bills = 0, 0,
-        sum(open.open) FILTER (NOT open.is_credit AND NOT open.is_disputed)) AS undisputed,
+    if(bills_in_question = 0, 0, sum(open.open) FILTER (NOT open.is_credit AND open.is_in_question))
+        AS in_question,
+    if(bills_not_in_question = 0, 0,
+        sum(open.open) FILTER (NOT open.is_credit AND NOT open.is_in_question)) AS not_in_question,
     coalesce(sum(open.open) FILTER (open.is_credit), 0) AS credited,
     count(*) FILTER (open.open IS NULL) AS unknown_bills
 FROM open
