@@ -42,9 +42,8 @@ from tests.reports.conftest import HUGE, SCRIPT, publish_books, text_of
 from tests.versions.homes import Stores, home_of, made_home
 
 # Without own books, no list of their breaks; without statements, none of them.
-NAMES = [
-    each.name for each in LISTINGS if each.name not in ("own-breaks", "own-totals", "statements")
-]
+ONLY_WITH_SOME = ("own-breaks", "own-totals", "statements", "prices")
+NAMES = [each.name for each in LISTINGS if each.name not in ONLY_WITH_SOME]
 
 LIST = re.compile(r'<script type="application/gzip;base64" id="list-\S+" data-list="(\S+)">(\S+)<')
 RUN = re.compile("<script>(.*?)</script>", re.DOTALL)

@@ -23,7 +23,6 @@ class Told:
     month: str
     page: str
     sent: str | None
-    sent_to: str | None
 
     @property
     def state(self) -> str:
@@ -31,18 +30,18 @@ class Told:
         return TOLD if self.sent else NOT_SENT
 
     def text(self) -> str:
-        """Return which statement it is, when it was sent, and its recipient."""
+        """Return which statement it is, and when it was sent."""
         name = f"{self.number} of {format_month(date.fromisoformat(f'{self.month}-01'))}"
         if not self.sent:
             return f"{name}, not noted as sent"
-        return f"{name}, sent {format_day(date.fromisoformat(self.sent))} to {self.sent_to}"
+        return f"{name}, sent {format_day(date.fromisoformat(self.sent))}"
 
 
 def told_by(statements: Iterable[Row]) -> dict[str, Told]:
     """Return by its number which statement tells of a break; the newest statements come first."""
     told: dict[str, Told] = {}
     for row in statements:
-        found = Told(row["number"], row["month"], row["statement"], row["sent"], row["sent_to"])
+        found = Told(row["number"], row["month"], row["statement"], row["sent"])
         for break_id in row["breaks"]:
             known = told.get(break_id)
             if known is None or (found.sent and not known.sent):
