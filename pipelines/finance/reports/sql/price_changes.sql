@@ -34,21 +34,21 @@ WITH due AS (
     SELECT
         known.*, lag(known.month) OVER in_order AS month_before,
         lag(known.quantity) OVER in_order AS quantity_before,
-        lag(known.amount) OVER in_order AS amount_before,
-        sum(known.quantity) OVER alike - known.quantity AS others_quantity,
-        sum(known.amount) OVER alike - known.amount AS others_amount
+        lag(known.amount) OVER in_order AS amount_before
     FROM known
     WHERE known.quantity <> 0 AND coalesce(known.plan, known.metric) IS NOT NULL
-    WINDOW
-        in_order AS (
-            PARTITION BY known.connection, known.side, known.partner, known.currency, known.plan,
-                known.metric, known.unit, known.region
-            ORDER BY known.month
-        ),
-        alike AS (
-            PARTITION BY known.connection, known.side, known.currency, known.plan, known.metric,
-                known.unit, known.region, known.month
-        )
+    WINDOW in_order AS (
+        PARTITION BY known.connection, known.side, known.partner, known.currency, known.plan,
+            known.metric, known.unit, known.region
+        ORDER BY known.month
+    )
+), of_all AS (
+    SELECT
+        known.connection, known.side, known.currency, known.plan, known.metric, known.unit,
+        known.region, known.month, sum(known.quantity) AS quantity, sum(known.amount) AS amount
+    FROM known
+    WHERE known.quantity <> 0
+    GROUP BY ALL
 ), changed AS (
     SELECT
         priced.*, due.place, coalesce(material.amount, 0) AS material,
@@ -62,6 +62,8 @@ WITH due AS (
 )
 SELECT
     changed.* EXCLUDE (about, inexact), partners.name,
+    of_all.quantity - changed.quantity AS others_quantity,
+    of_all.amount - changed.amount AS others_amount,
     if(count(*) OVER (
         PARTITION BY changed.month, changed.currency, changed.connection, changed.partner,
             changed.plan, changed.metric, changed.unit, changed.region, changed.month_before,
@@ -69,7 +71,15 @@ SELECT
     ) > 1, 'both', changed.side) AS sides
 FROM changed
 JOIN currencies ON currencies.currency IS NOT DISTINCT FROM changed.currency
-LEFT JOIN reconciliation.partners AS partners USING (connection, partner)
+JOIN of_all ON of_all.connection = changed.connection AND of_all.side = changed.side
+    AND of_all.month = changed.month
+    AND of_all.currency IS NOT DISTINCT FROM changed.currency
+    AND of_all.plan IS NOT DISTINCT FROM changed.plan
+    AND of_all.metric IS NOT DISTINCT FROM changed.metric
+    AND of_all.unit IS NOT DISTINCT FROM changed.unit
+    AND of_all.region IS NOT DISTINCT FROM changed.region
+LEFT JOIN reconciliation.partners AS partners
+    ON partners.connection = changed.connection AND partners.partner = changed.partner
 WHERE changed.about + changed.inexact >= 0.999 * changed.material
     AND (changed.about > 0 OR changed.inexact > 0)
 ORDER BY
