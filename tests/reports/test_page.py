@@ -115,7 +115,7 @@ def test_the_change_since_the_last_close(stores: Stores) -> None:
         "Difference: EUR&nbsp;+4.09, KWD&nbsp;+1.366. In open breaks: EUR&nbsp;+5.59 (2), "
         "KWD&nbsp;+1.366 (1). Credit note without usage: EUR&nbsp;\u22121.50. "
         "Open at sign-off: 3 of usage and billing (3 above materiality); "
-        "materiality EUR 1.00, KWD 1.000; "
+        "materiality EUR 0.005, KWD 0.002; "
         "no reason was asked for, as the names were typed and not verified. "
         "6 other months not signed off No: 5 open breaks "
         "Difference: EUR&nbsp;\u22122.99, KWD&nbsp;\u22124.500, JPY&nbsp;\u2212100. "
