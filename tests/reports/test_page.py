@@ -186,7 +186,7 @@ def test_new_and_resolved_breaks_are_named(stores: Stores) -> None:
         "Resolved by a person: EUR&nbsp;+0.01. 5 other months not signed off No: 4 open breaks "
         in text
     )
-    assert "What to do first: 4 of 10 (high before medium before low; " in text
+    assert "What to do first: 4 of 10 (most severe first)" in text
     assert len(re.findall("first Ltd (, Sep 2026 )?new ", text)) == 3
 
 
