@@ -105,7 +105,7 @@ def test_a_signed_month_says_what_was_open_and_why_it_was_signed(own: Stores) ->
     make_books(own)
     text = page_text(own)
     reason = "; ann says why: The partner answers in December."
-    at_sign_off = f"10 with own books (10 above materiality){reason}"
+    at_sign_off = f"10 with own books (10 above materiality); materiality EUR 0.05{reason}"
     assert f"Open at sign-off: {at_sign_off}" in text
     assert f"names as typed, not verified. Open breaks: {at_sign_off}" in text
     assert "With own books, open: EUR" in text

@@ -344,4 +344,4 @@ def test_the_page_has_whole_sentences_and_one_name_for_each_amount(figures: Figu
     )
     (late,) = figures.tables["late"]
     days = f"99 were recorded at most {late['suggested_grace_days']:,} days after it"
-    assert re.search(rf"1 day after its month \(note\S*\d\); {days}", text)
+    assert re.search(rf"1 day after its month \(note\S*\d\)\. Of 100 records, {days}", text)
