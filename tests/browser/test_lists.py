@@ -65,19 +65,28 @@ def publish_in_question(stores: Stores) -> None:
 
 
 def publish_resolved(stores: Stores) -> None:
-    """A bill of two breaks: one is with own books, the other one a person resolved."""
+    """A bill of two breaks: one is with own books, the other one a person resolved.
+
+    Two bills have more than their lines, and of one that is gone.
+    """
     stores.configure()
     write(stores, "ledger/2026-09.csv", [HEAD, "b,first,2026-09-30,5.00,EUR"])
     names = partners(["first"])
-    bills = [bill("b", line("u")), bill("lacking", line("v", "6.00"), line("w", "5.01"))]
+    bills = [
+        bill("b", line("u")),
+        bill("lacking", line("v", "6.00"), line("w", "5.01")),
+        bill("above", line("x"), total="7.00"),
+        bill("other", line("y"), total="8.00"),
+    ]
     lists: dict[str, Any] = {
         "partners": names,
-        "usage": [used("u"), used("v"), used("w")],
+        "usage": [used(name) for name in "uvwxy"],
         "billing": bills,
     }
     publish(stores, mapping=MAPPING + LEDGER, **lists)
     ((number,),) = stores.rows("SELECT break_id FROM finance.open_breaks WHERE difference = 1")
     decide(stores, "break_resolve", number)
+    bills[2] = bill("above", line("x"))
     tolerance = "[tolerance]\nline_minor = 1\n"
     publish(stores, mapping=MAPPING + LEDGER + tolerance, **lists)
 
@@ -350,8 +359,13 @@ def test_a_bill_names_its_resolved_breaks_and_those_with_own_books(
 ) -> None:
     for page in opened(browser, written(publish_resolved, tmp_path_factory)):
         view(page, "Bills")
-        page.get_by_role("button", name="lacking").click()
         shown = page.locator("tr.opened")
+        for name, resolved in (("above", 1), ("other", 0)):
+            page.get_by_role("button", name=name).click()
+            expect(shown.get_by_text("Open breaks with own books: ")).to_be_visible()
+            expect(shown.get_by_text("Resolved breaks: ").locator("a")).to_have_count(resolved)
+            page.get_by_role("button", name=name).click()
+        page.get_by_role("button", name="lacking").click()
         expect(shown.get_by_text("Open breaks: ")).to_have_count(0)
         expect(shown.get_by_text("Resolved breaks: ").locator("a")).to_have_count(2)
         shown.get_by_text("Open breaks with own books: ").get_by_role("link").click()

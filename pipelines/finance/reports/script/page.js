@@ -104,9 +104,9 @@
 
   // Return the resolved breaks of a bill that have no records: the rows show them no longer.
   async function goneBreaksOf(bill, lines) {
-    const usage = new Set(lines.map((each) => each.reference));
+    const usage = new Set(lines.map((each) => each.reference).filter((each) => each !== null));
     return (await rowsOf("resolved"))
-      .filter((each) => each.connection === bill.connection && (each.bill === bill.bill || usage.has(each.usage)) && (each.bill ?? each.usage))
+      .filter((each) => each.connection === bill.connection && (each.bill === bill.bill || usage.has(each.usage)))
       .map((each) => ({ ...each, list: "resolved" }));
   }
 
